@@ -1,0 +1,44 @@
+"""What a belief about the dynamics must offer (sections 4 and 5 of the paper)."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ..task import Transitions
+from ..types import Action, Dynamics, Index, PRNGKey, Scalar, State
+
+__all__ = ["Belief", "Samples", "Uncertainty"]
+
+Uncertainty = Callable[[State, Action], Scalar]
+"""s_n: how much is still unknown at (x, a)."""
+
+
+class Samples(Protocol):
+    """M dynamics f_n^1 .. f_n^M. Each one is a function: the same input always has the same output."""
+
+    def __len__(self) -> int: ...
+
+    def member(self, m: Index) -> Dynamics:
+        """f_n^m."""
+        ...
+
+
+class Belief(Protocol):
+    """What is believed about the dynamics after n episodes. Beliefs are values: `update` gives a new one."""
+
+    @property
+    def nominal(self) -> Dynamics:
+        """mu_n."""
+        ...
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """s_n."""
+        ...
+
+    def samples(self, key: PRNGKey, count: int) -> Samples:
+        """f_n^1 .. f_n^M, drawn independently."""
+        ...
+
+    def update(self, data: Transitions) -> "Belief":
+        """The belief after seeing these transitions of the true system."""
+        ...

@@ -1,0 +1,48 @@
+"""From names and settings to an experiment that can run."""
+
+from .belief import GPBelief
+from .errors import UserError
+from .loop import Experiment, Learner
+from .methods import Method, make_method
+from .settings import Settings
+from .solve import ICEM
+from .task import Task
+from .tasks import make_task
+
+__all__ = ["make_experiment", "make_learner"]
+
+
+def make_experiment(task: str | Task, method: str, settings: Settings) -> Experiment:
+    """Puts the parts together; refuses what cannot work."""
+    chosen: Method = make_method(method)
+    if isinstance(task, str):
+        task = make_task(task, settings.prior, settings.budget)
+    if task.budget - settings.tightening < task.least_cost:
+        raise UserError(
+            f"no policy can meet the tightened budget {task.budget:g} - {settings.tightening:g}: the cost of {task.name} "
+            f"is never below {task.least_cost:g}; raise budget or lower tightening."
+        )
+    return Experiment(task, chosen, _planner(task, settings), settings)
+
+
+def _planner(task: Task, settings: Settings) -> ICEM:
+    return ICEM(
+        low=task.action_low,
+        high=task.action_high,
+        horizon=settings.horizon,
+        candidates=settings.candidates,
+        elites=settings.elites,
+        iterations=settings.iterations,
+        decay=settings.decay,
+        colour=settings.colour,
+        momentum=settings.momentum,
+        spread=settings.spread,
+        keep=settings.keep,
+    )
+
+
+def make_learner(experiment: Experiment, seed: int) -> Learner:
+    """The learner before the first episode."""
+    task, settings = experiment.task, experiment.settings
+    belief = GPBelief.create(task.prior, task.horizon * settings.episodes, settings.features)
+    return Learner.create(belief, experiment.method, seed)

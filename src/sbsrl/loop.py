@@ -1,0 +1,182 @@
+"""Algorithm 1 of the paper, the same for every belief, every solver and every method."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .belief.protocol import Belief
+from .methods import Context, Method
+from .rollout import Run, run_episode
+from .settings import Settings
+from .solve import ICEM, Solution, solve
+from .task import Episode, Task, aggregate, violation
+from .types import Flag, Index, PRNGKey
+
+__all__ = ["Experiment", "Learner", "Outcome", "Phase", "Record", "algorithm_1"]
+
+Phase = Literal["prior", "explore", "exploit", "evaluate", "final"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What does not change during a run."""
+
+    task: Task
+    method: Method
+    planner: ICEM
+    settings: Settings
+
+
+class Learner(eqx.Module):
+    """What does change: all state between two episodes, enough to go on exactly from here."""
+
+    belief: Belief
+    key: PRNGKey
+    episode: Index
+    """n: episodes done."""
+    exploring: Flag
+    """Whether Problem (1) has been feasible with its exploration constraint so far."""
+    finished: Flag
+    """Whether the final policy was run."""
+
+    @classmethod
+    def create(cls, belief: Belief, method: Method, seed: int) -> "Learner":
+        return cls(
+            belief=belief,
+            key=jax.random.key(seed),
+            episode=jnp.zeros((), jnp.int32),
+            exploring=jnp.asarray(method.explores),
+            finished=jnp.zeros((), bool),
+        )
+
+
+class Record(NamedTuple):
+    """One line of `episodes.jsonl`."""
+
+    episode: int
+    phase: Phase
+    reward: float
+    cost: float
+    budget: float
+    violation: float
+    safe: bool
+    feasible: bool
+    """Whether every plan of the episode was feasible on every sample."""
+    exploring: bool
+    uncertainty: float
+    """Information gathered, in nats: s_n summed over the episode."""
+    samples: int
+    infeasible_plans: int
+    worst_plan: float
+    """The most by which a plan that was followed exceeds the tightened budget on a sample."""
+    planned_information: float
+    """J_{s_n}(mu_n) of the first plan; 0 where no exploration is demanded."""
+    evaluated: float
+    """Mean share of the candidates that had to be evaluated on the samples."""
+    seconds: float
+
+
+class Outcome(NamedTuple):
+    """An episode, its line in the log, and the learner after it."""
+
+    record: Record
+    episode: Episode
+    learner: Learner
+
+
+def algorithm_1(
+    experiment: Experiment, learner: Learner, on_step: Callable[[], None] = lambda: None
+) -> Iterator[Outcome]:
+    """Learns safely from `learner` on and ends with the greedy policy. Numbers are lines of the paper's Algorithm 1."""
+    tolerance = experiment.settings.exploration_tolerance
+    while _goes_on(experiment, learner):
+        started = perf_counter()
+        solution = _solve(experiment, learner)  # 6, 7: samples, Problem (1)
+        if learner.exploring and not solution.explores(tolerance):
+            learner = _change(learner, exploring=False)  # 5: no longer feasible
+            continue
+        run = run_episode(experiment.task, solution, _keys(learner).rollout, on_step)  # 8
+        belief = learner.belief.update(run.episode.transitions)  # 9
+        phase: Phase = "explore" if learner.exploring else "exploit"
+        record = _record(experiment, learner, phase, run, perf_counter() - started)
+        learner = _change(learner, belief=belief, episode=learner.episode + 1)  # 10
+        yield Outcome(record, run.episode, learner)
+
+    if not learner.finished:
+        started = perf_counter()
+        learner = _change(learner, exploring=False)
+        solution = _solve(experiment, learner)  # 12: without the exploration constraint
+        run = run_episode(experiment.task, solution, _keys(learner).rollout, on_step)
+        record = _record(experiment, learner, "final", run, perf_counter() - started)
+        yield Outcome(record, run.episode, _change(learner, finished=True))
+
+
+def _goes_on(experiment: Experiment, learner: Learner) -> bool:
+    settings = experiment.settings
+    learned = experiment.method.explores and not learner.exploring
+    return int(learner.episode) < settings.episodes and not (learned and settings.stop_when_learned)
+
+
+class _Keys(NamedTuple):
+    samples: PRNGKey
+    first_plan: PRNGKey
+    rollout: PRNGKey
+
+
+def _keys(learner: Learner) -> _Keys:
+    """The randomness of one episode depends on the seed and its number only, hence not on how the run was resumed."""
+    return _Keys(*jax.random.split(jax.random.fold_in(learner.key, learner.episode), 3))
+
+
+def _solve(experiment: Experiment, learner: Learner) -> Solution:
+    """Builds this episode's problem and plans from the initial state."""
+    keys = _keys(learner)
+    problem = experiment.method.problem(
+        Context(
+            task=experiment.task,
+            belief=learner.belief,
+            settings=experiment.settings,
+            episode=int(learner.episode),
+            exploring=bool(learner.exploring),
+            key=keys.samples,
+        )
+    )
+    task = experiment.task
+    return solve(experiment.planner, problem, task.reset(keys.rollout), task.horizon, keys.first_plan)
+
+
+def _change(learner: Learner, **fields: object) -> Learner:
+    """The learner with these fields replaced."""
+    names = list(fields)
+    values = [jnp.asarray(value) if isinstance(value, bool) else value for value in fields.values()]
+    return eqx.tree_at(lambda tree: [getattr(tree, name) for name in names], learner, values)
+
+
+def _record(experiment: Experiment, learner: Learner, phase: Phase, run: Run, seconds: float) -> Record:
+    task = experiment.task
+    cost = float(aggregate(jnp.asarray(run.episode.costs), task.aggregation))
+    excess = violation(cost, task.budget)
+    problem = run.solution.policy.problem
+    return Record(
+        episode=int(learner.episode),
+        phase=phase,
+        reward=float(run.episode.rewards.sum()),
+        cost=cost,
+        budget=task.budget,
+        violation=excess,
+        safe=excess == 0,
+        feasible=run.infeasible_plans == 0,
+        exploring=bool(learner.exploring),
+        uncertainty=run.information,
+        samples=0 if problem.samples is None else len(problem.samples),
+        infeasible_plans=run.infeasible_plans,
+        worst_plan=run.worst_plan,
+        planned_information=float(run.solution.plan.information),
+        evaluated=run.evaluated,
+        seconds=seconds,
+    )

@@ -1,0 +1,124 @@
+"""The methods. Each says in a few lines how its Problem is built at episode n; nothing else distinguishes them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from ._jax import PLAN
+from .belief.protocol import Belief, Samples, Uncertainty
+from .errors import unknown
+from .problem import Only, Penalties, Problem
+from .settings import Settings
+from .task import Task
+from .types import Action, Dynamics, PRNGKey, Scalar, State, TransitionFunction
+
+__all__ = ["METHODS", "Method", "make_method"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a method may use to build its problem."""
+
+    task: Task
+    belief: Belief
+    settings: Settings
+    episode: int
+    exploring: bool
+    """Whether exploration is still demanded."""
+    key: PRNGKey
+
+    @property
+    def samples(self) -> Samples:
+        """f_n^1 .. f_n^M, drawn anew from the posterior of this episode."""
+        return self.belief.samples(self.key, self.settings.samples)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A name, a line about it, and how its problem is built."""
+
+    name: str
+    summary: str
+    problem: Callable[[Context], Problem]
+    explores: bool = False
+    """Whether its problem has an exploration constraint while it can be met."""
+
+
+def _problem(
+    context: Context,
+    samples: Samples | None,
+    nominal: Dynamics | None = None,
+    reward: TransitionFunction | None = None,
+) -> Problem:
+    task, belief, settings = context.task, context.belief, context.settings
+    return Problem(
+        reward=reward or task.reward,
+        nominal=nominal or belief.nominal,
+        cost=task.cost,
+        aggregation=task.aggregation,
+        samples=samples,
+        bound=jnp.asarray(task.budget - settings.tightening, PLAN),
+        uncertainty=belief.uncertainty,
+        threshold=jnp.asarray(settings.exploration_threshold if context.exploring else 0.0, PLAN),
+        penalties=Penalties(settings.cost_penalty, settings.exploration_penalty),
+    )
+
+
+def sbsrl(context: Context) -> Problem:
+    """Problem (1): safe on every sample, and informative."""
+    return _problem(context, context.samples)
+
+
+def mean(context: Context) -> Problem:
+    """Safe on the nominal dynamics only; otherwise as sbsrl."""
+    nominal = context.belief.nominal
+    return _problem(context, Only(nominal), nominal)
+
+
+def unsafe(context: Context) -> Problem:
+    """No safety constraint; otherwise as greedy."""
+    return _problem(context, None)
+
+
+def actsafe(context: Context) -> Problem:
+    """Pure exploration for the first episodes, then pure exploitation; safe on every sample throughout."""
+    exploring = context.episode < context.settings.actsafe_episodes
+    reward = Curiosity(context.belief.uncertainty) if exploring else None
+    return _problem(context, context.samples, reward=reward)
+
+
+def oracle(context: Context) -> Problem:
+    """Plans with the true dynamics: what the same planner could earn at best."""
+    truth = context.task.dynamics
+    return _problem(context, Only(truth), truth)
+
+
+class Curiosity(eqx.Module):
+    """The uncertainty s_n as a reward."""
+
+    uncertainty: Uncertainty
+
+    def __call__(self, x: State, a: Action, y: State) -> Scalar:
+        return self.uncertainty(x, a)
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("sbsrl", "safe on every sampled dynamics, exploration as a constraint", sbsrl, explores=True),
+        Method("mean", "safe on the mean dynamics only, otherwise as sbsrl", mean, explores=True),
+        Method("actsafe", "explores purely for a few episodes, then exploits; safe on every sample", actsafe),
+        Method("greedy", "sbsrl without the exploration constraint", sbsrl),
+        Method("unsafe", "greedy without any safety constraint", unsafe),
+        Method("oracle", "the same planner knowing the true dynamics, as a reference", oracle),
+    )
+}
+
+
+def make_method(name: str) -> Method:
+    """The method of that name."""
+    if name not in METHODS:
+        raise unknown("method", name, METHODS)
+    return METHODS[name]

@@ -1,0 +1,225 @@
+"""iCEM (Pinneri et al. 2020): the cross-entropy method with coloured noise, memory and a shrinking population.
+
+One call of `ICEM.plan` solves Problem (1) from the current state over a horizon of H steps:
+
+    for each iteration:
+        draw N_i coloured-noise sequences around the mean; N_i shrinks by the factor `decay`
+        add a share of the elites: of the last control step, shifted by one, or of the last iteration, with their values
+        in the last iteration let the mean itself compete
+        fit mean and deviation to the K best, with momentum
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from .._jax import PLAN
+from ..problem import Evaluation, Problem, feasible, nominal_return, penalise
+from ..types import Action, Actions, Flag, Index, PRNGKey, Scalar, State
+from .colour import coloured_basis, coloured_noise
+from .lazy import evaluate_lazily
+
+__all__ = ["ICEM", "Memory", "Plan"]
+
+
+class Memory(NamedTuple):
+    """What is carried from one control step to the next."""
+
+    mean: Actions
+    elites: Float[Array, "keep H da"]
+    warm: Flag
+    """Whether there was a step before; at the first one the elites are meaningless."""
+
+
+class Plan(NamedTuple):
+    """The chosen sequence of actions and what is known of it."""
+
+    actions: Actions
+    value: Scalar
+    violation: Scalar
+    """How far the worst sample exceeds the tightened budget; 0 means feasible."""
+    information: Scalar
+    """J_{s_n} of the plan; 0 where no exploration is demanded."""
+    evaluated: Scalar
+    """Share of the candidates for which the samples had to be evaluated."""
+
+    @property
+    def feasible(self) -> Flag:
+        return self.violation <= 0
+
+
+class _Search(NamedTuple):
+    """What is carried from one iteration to the next."""
+
+    mean: Actions
+    std: Actions
+    kept: Float[Array, "keep H da"]
+    kept_evaluation: Evaluation
+    best: Actions
+    best_evaluation: Evaluation
+    evaluated: Index
+
+
+class ICEM(eqx.Module):
+    """The planner. Its state between control steps is a `Memory`, passed in and out."""
+
+    low: tuple[float, ...] = eqx.field(static=True)
+    high: tuple[float, ...] = eqx.field(static=True)
+    horizon: int = eqx.field(static=True)
+    candidates: int = eqx.field(static=True)
+    elites: int = eqx.field(static=True)
+    iterations: int = eqx.field(static=True)
+    decay: float = eqx.field(static=True, default=1.25)
+    colour: float = eqx.field(static=True, default=2.0)
+    momentum: float = eqx.field(static=True, default=0.1)
+    spread: float = eqx.field(static=True, default=0.5)
+    """Initial standard deviation, as a share of half the action range."""
+    keep: float = eqx.field(static=True, default=0.3)
+    """Share of the elites that is carried on."""
+    chunk: int = eqx.field(static=True, default=128)
+
+    @property
+    def population(self) -> tuple[int, ...]:
+        """N_i = max(2 K, N_{i-1} / decay), N_0 = N."""
+        sizes = [self.candidates]
+        while len(sizes) < self.iterations:
+            sizes.append(max(2 * self.elites, int(sizes[-1] / self.decay)))
+        return tuple(sizes)
+
+    @property
+    def kept_elites(self) -> int:
+        return max(1, round(self.keep * self.elites))
+
+    @property
+    def _centre(self) -> Float[Array, " da"]:
+        return jnp.asarray((np.array(self.high) + np.array(self.low)) / 2, PLAN)
+
+    @property
+    def _half_range(self) -> Float[Array, " da"]:
+        return jnp.asarray((np.array(self.high) - np.array(self.low)) / 2, PLAN)
+
+    def _clip(self, actions: Float[Array, "... da"]) -> Float[Array, "... da"]:
+        offset = actions - self._expand(self._centre, actions)
+        half = self._expand(self._half_range, actions)
+        return self._expand(self._centre, actions) + jnp.clip(offset, -half, half)
+
+    @staticmethod
+    def _expand(vector: Float[Array, " da"], like: Float[Array, "... da"]) -> Float[Array, "... da"]:
+        return jnp.broadcast_to(vector, like.shape)
+
+    def forget(self) -> Memory:
+        """The memory before the first step of an episode."""
+        mean = jnp.broadcast_to(self._centre, (self.horizon, len(self.low)))
+        elites = jnp.broadcast_to(mean, (self.kept_elites, *mean.shape))
+        return Memory(mean, elites, jnp.zeros((), bool))
+
+    @eqx.filter_jit
+    def plan(self, problem: Problem, x: State, memory: Memory, key: PRNGKey) -> tuple[Plan, Memory]:
+        """Solves Problem (1) from x, and remembers what helps at the next step."""
+        x = x.astype(PLAN)
+        start_key, search_key = jax.random.split(key)
+        search = self._start(memory, start_key)
+
+        def iterate(i: Index, search: _Search) -> _Search:
+            return self._iterate(problem, x, memory.warm, i, search, jax.random.fold_in(search_key, i))
+
+        search = jax.lax.fori_loop(0, self.iterations, iterate, search)
+        share = search.evaluated / (sum(self.population) + self.kept_elites)
+        plan = Plan(search.best, *search.best_evaluation, share.astype(PLAN))
+        # The executed plan leads the remembered elites: a plan that was safe a step ago is the best start for the next.
+        elites = jnp.concatenate([search.best[None], search.kept[:-1]])
+        return plan, Memory(search.mean, elites, jnp.ones((), bool))
+
+    def _start(self, memory: Memory, key: PRNGKey) -> _Search:
+        """Mean and elites of the last step, shifted by one; the elites' last action is drawn anew."""
+        mean = jnp.where(memory.warm, jnp.concatenate([memory.mean[1:], memory.mean[-1:]]), memory.mean)
+        std = jnp.broadcast_to(self.spread * self._half_range, mean.shape)
+        noise = jax.random.normal(key, memory.elites[:, :1].shape, PLAN)
+        last = self._clip(mean[None, -1:] + std[None, -1:] * noise)
+        kept = jnp.concatenate([memory.elites[:, 1:], last], axis=1)
+        unknown = jnp.full(self.kept_elites, -jnp.inf, PLAN)
+        nothing = Evaluation(*(jnp.array(v, PLAN) for v in (-jnp.inf, jnp.inf, 0.0)))
+        return _Search(
+            mean=mean,
+            std=std,
+            kept=kept,
+            kept_evaluation=Evaluation(unknown, -unknown, jnp.zeros_like(unknown)),
+            best=mean,
+            best_evaluation=nothing,
+            evaluated=jnp.zeros((), jnp.int32),
+        )
+
+    def _iterate(
+        self, problem: Problem, x: State, warm: Flag, i: Index, search: _Search, key: PRNGKey
+    ) -> _Search:
+        pool, alive, known = self._pool(warm, i, search, key)
+        returns, states = jax.vmap(lambda a: nominal_return(problem, x, a))(pool)
+        bounds = jnp.where(alive & ~jnp.isfinite(known.value), returns, -jnp.inf)
+
+        def evaluate(rows: Int[Array, " C"]) -> Evaluation:
+            return penalise(problem, x, pool[rows], returns[rows], states[rows])
+
+        found, evaluated = evaluate_lazily(bounds, known, evaluate, self.elites, self.chunk)
+        order = jax.lax.top_k(found.value, self.elites)[1]
+        elites = pool[order]
+        kept = order[: self.kept_elites]
+        best, best_evaluation = _better(pool, found, search)
+        keep = self.momentum
+        return _Search(
+            mean=(1 - keep) * jnp.mean(elites, axis=0) + keep * search.mean,
+            std=(1 - keep) * jnp.std(elites, axis=0) + keep * search.std,
+            kept=pool[kept],
+            kept_evaluation=Evaluation(*(part[kept] for part in found)),
+            best=best,
+            best_evaluation=best_evaluation,
+            evaluated=search.evaluated + evaluated,
+        )
+
+    def _pool(
+        self, warm: Flag, i: Index, search: _Search, key: PRNGKey
+    ) -> tuple[Float[Array, "P H da"], Array, Evaluation]:
+        """The candidates of iteration i: fresh ones, then the kept elites; which of them count; what is known.
+
+        The pool always has the size of the first iteration, so that one program serves all; fresh candidates
+        beyond N_i do not count.
+        """
+        noise = coloured_noise(
+            key, self.candidates, coloured_basis(self.horizon, self.colour), len(self.low), PLAN
+        )
+        fresh = self._clip(search.mean[None] + search.std[None] * noise)
+        last = i == self.iterations - 1
+        fresh = fresh.at[0].set(jnp.where(last, self._clip(search.mean), fresh[0]))
+        size = jnp.asarray(self.population)[i]
+        alive = jnp.concatenate(
+            [jnp.arange(self.candidates) < size, jnp.broadcast_to(warm | (i > 0), (self.kept_elites,))]
+        )
+        unknown = jnp.full(self.candidates, -jnp.inf, PLAN)
+        known = Evaluation(
+            jnp.concatenate([unknown, search.kept_evaluation.value]),
+            jnp.concatenate([-unknown, search.kept_evaluation.violation]),
+            jnp.concatenate([jnp.zeros_like(unknown), search.kept_evaluation.information]),
+        )
+        return jnp.concatenate([fresh, search.kept]), alive, known
+
+
+def _better(
+    pool: Float[Array, "P H da"], found: Evaluation, search: _Search
+) -> tuple[Actions, Evaluation]:
+    """The best plan seen so far: the most valuable feasible one, or else the one that violates least."""
+    safe = feasible(found) & jnp.isfinite(found.value)
+    top = jnp.where(
+        jnp.any(safe),
+        jnp.argmax(jnp.where(safe, found.value, -jnp.inf)),
+        jnp.argmin(found.violation),
+    )
+    candidate = Evaluation(*(part[top] for part in found))
+    old = search.best_evaluation
+    more_valuable = feasible(candidate) & (~feasible(old) | (candidate.value > old.value))
+    less_violating = ~feasible(candidate) & (candidate.violation < old.violation)
+    better = more_valuable | less_violating
+    chosen = Evaluation(*(jnp.where(better, new, kept) for new, kept in zip(candidate, old, strict=True)))
+    return jnp.where(better, pool[top], search.best), chosen

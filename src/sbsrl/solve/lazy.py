@@ -1,0 +1,57 @@
+"""Finding the best K of many candidates while evaluating only those that can be among them. Exact.
+
+A candidate's nominal return bounds its value from above, since penalties only lower it. Candidates are taken in the
+order of their bounds, a chunk at a time, until the next bound is below the K-th best value found.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from ..problem import Evaluation, feasible
+from ..types import Flag, Index
+
+__all__ = ["evaluate_lazily"]
+
+
+def evaluate_lazily(
+    bounds: Float[Array, " P"],
+    known: Evaluation,
+    evaluate: Callable[[Int[Array, " C"]], Evaluation],
+    best: int,
+    chunk: int,
+) -> tuple[Evaluation, Index]:
+    """Values of all candidates that can be among the `best`, and how many were evaluated.
+
+    `known` holds -inf where a value is not known yet; a bound of -inf marks a candidate that needs no evaluation.
+    As long as no feasible candidate was found, the search goes on to the end: "infeasible" is never a guess.
+    """
+    size = bounds.shape[0]
+    padding = -size % chunk
+    order = jnp.argsort(-bounds)
+    # Padding repeats the last candidate: writing the same numbers to the same place twice is harmless.
+    order = jnp.concatenate([order, jnp.broadcast_to(order[-1], (padding,))])
+    chunks = order.shape[0] // chunk
+
+    def worthwhile(state: tuple[Index, Evaluation]) -> Flag:
+        i, found = state
+        next_bound = bounds[order[jnp.minimum(i, chunks - 1) * chunk]]
+        cutoff = jax.lax.top_k(found.value, best)[0][-1]
+        hopeful = (next_bound > cutoff) | ~jnp.any(feasible(found) & jnp.isfinite(found.value))
+        return (i < chunks) & hopeful & jnp.isfinite(next_bound)
+
+    def evaluate_chunk(state: tuple[Index, Evaluation]) -> tuple[Index, Evaluation]:
+        i, found = state
+        rows = jax.lax.dynamic_slice_in_dim(order, i * chunk, chunk)
+        wanted = jnp.isfinite(bounds[rows])
+        new = evaluate(rows)
+        merged = [
+            old.at[rows].set(jnp.where(wanted, fresh, old[rows]))
+            for old, fresh in zip(found, new, strict=True)
+        ]
+        return i + 1, Evaluation(*merged)
+
+    used, found = jax.lax.while_loop(worthwhile, evaluate_chunk, (jnp.zeros((), jnp.int32), known))
+    return found, jnp.minimum(used * chunk, jnp.sum(jnp.isfinite(bounds))).astype(jnp.int32)

@@ -1,0 +1,88 @@
+"""The policy that plans anew at every control step, with the planner's memory and the information gathered so far."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._jax import PLAN
+from ..problem import Problem
+from ..types import Action, PRNGKey, Scalar, State
+from .icem import ICEM, Memory, Plan
+
+__all__ = ["Decision", "PolicyState", "RecedingHorizon", "Solution", "solve"]
+
+
+class PolicyState(NamedTuple):
+    """What the policy carries through an episode."""
+
+    memory: Memory
+    step: int
+    gathered: Scalar
+    """The information of the steps already taken: it counts towards the threshold."""
+
+
+class Decision(NamedTuple):
+    """An action, the plan it belongs to, and what this one step teaches."""
+
+    action: Action
+    plan: Plan
+    information: Scalar
+
+
+class RecedingHorizon(eqx.Module):
+    """pi_n: at every step solve Problem (1) from where the system really is, and take the first action.
+
+    The exploration constraint is on the whole episode. A plan of H steps with R > H still to go must gather its
+    share H/R of what is missing; once nothing is missing, the policy is greedy for the rest of the episode.
+    """
+
+    planner: ICEM
+    problem: Problem
+    episode_steps: int = eqx.field(static=True)
+    """T."""
+
+    def demand(self, state: PolicyState) -> Scalar:
+        """The information that the next plan must promise."""
+        remaining = max(self.episode_steps - state.step, 1)
+        share = min(1.0, self.planner.horizon / remaining)
+        return share * jnp.maximum(self.problem.threshold - state.gathered, 0)
+
+    def plan(self, x: State, state: PolicyState, key: PRNGKey) -> tuple[Plan, Memory]:
+        return self.planner.plan(self.problem.demanding(self.demand(state)), x, state.memory, key)
+
+    def act(self, x: State, state: PolicyState, key: PRNGKey) -> tuple[Decision, PolicyState]:
+        plan, memory = self.plan(x, state, key)
+        gained = _step_information(self.problem, x, plan.actions[0])
+        after = PolicyState(memory, state.step + 1, state.gathered + gained)
+        return Decision(plan.actions[0], plan, gained), after
+
+
+class Solution(NamedTuple):
+    """A policy, how it starts, and what its solver can say about the constraints at the initial state."""
+
+    policy: RecedingHorizon
+    start: PolicyState
+    plan: Plan
+
+    def explores(self, tolerance: float) -> bool:
+        """Whether the first plan meets the exploration constraint, up to a relative tolerance.
+
+        That a heuristic solver finds no such plan is evidence, not proof, that there is none.
+        """
+        demand = float(self.policy.demand(self.start))
+        return float(self.plan.information) >= (1 - tolerance) * demand
+
+
+def solve(planner: ICEM, problem: Problem, x: State, episode_steps: int, key: PRNGKey) -> Solution:
+    """Plans once from x; the policy starts its own search from what was found."""
+    policy = RecedingHorizon(planner, problem, episode_steps)
+    nothing = PolicyState(planner.forget(), 0, jnp.zeros((), PLAN))
+    plan, _ = policy.plan(x, nothing, key)
+    start = nothing._replace(memory=nothing.memory._replace(mean=plan.actions))
+    return Solution(policy, start, plan)
+
+
+@eqx.filter_jit
+def _step_information(problem: Problem, x: State, a: Action) -> Scalar:
+    return problem.uncertainty(x.astype(PLAN), a)

@@ -1,0 +1,110 @@
+"""The CMDP (section 3 of the paper): what is to be learned, at what cost, and what is known beforehand."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .types import Action, Dynamics, PRNGKey, Scalar, State, TransitionFunction
+
+__all__ = ["Aggregation", "Episode", "Prior", "Task", "Transitions", "aggregate", "violation"]
+
+Aggregation = Literal["sum", "statewise"]
+
+
+def aggregate(costs: Float[Array, " T"], how: Aggregation) -> Scalar:
+    """The cost of a trajectory: J_c = sum_t c_t (`sum`), or max_t c_t, a bound on every step (`statewise`)."""
+    return jnp.sum(costs) if how == "sum" else jnp.max(costs)
+
+
+def violation(cost: float, budget: float) -> float:
+    """max(J_c - d, 0): by how much the budget is exceeded; 0 means safe."""
+    return max(cost - budget, 0.0)
+
+
+class Transitions(NamedTuple):
+    """Data (x_t, a_t, x_{t+1}) from the true transition map."""
+
+    states: Float[np.ndarray, "N dx"]
+    actions: Float[np.ndarray, "N da"]
+    next_states: Float[np.ndarray, "N dx"]
+
+
+class Episode(NamedTuple):
+    """What really happened in one episode on the true system."""
+
+    states: Float[np.ndarray, "T1 dx"]
+    actions: Float[np.ndarray, "T da"]
+    rewards: Float[np.ndarray, " T"]
+    costs: Float[np.ndarray, " T"]
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(self.states[:-1], self.actions, self.states[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What is known before the first episode (assumptions 2 and 3 of the paper).
+
+    The true dynamics is f(z) = mean(z) + scale * g(z), where each g_j has norm at most `bound` in the RKHS of the
+    squared exponential kernel with these length scales, and is observed with noise of standard deviation `noise`.
+    In units of `scale` this is the paper's model with one kernel k(z, z) = 1 and one sigma_w for all outputs.
+    """
+
+    name: str
+    mean: Dynamics
+    """mu: the best guess of the next state, often an imperfect simulator."""
+    scale: tuple[float, ...]
+    """Size of the mismatch of one control step, one number a state."""
+    lengthscales: tuple[float, ...]
+    """One number a state and action: over which distance the mismatch changes."""
+    noise: float
+    """sigma_w, in units of `scale`."""
+    bound: float | None
+    """B, or None where no bound is known."""
+    bound_source: str
+    """Where the bound comes from, in words for the certificate."""
+    certifies_first_episode: bool
+    """Whether a policy safe for all dynamics that this prior admits is claimed to exist (assumption 3)."""
+    data: Transitions | None = None
+    """Transitions of a safe behaviour, if there are any."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A system, what it should do, and what it must not do."""
+
+    name: str
+    summary: str
+    state_names: tuple[str, ...]
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+    horizon: int
+    """T: control steps an episode."""
+    reset: Callable[[PRNGKey], State]
+    """Draws x_0 from rho_0."""
+    step: Callable[[State, Action, PRNGKey], State]
+    """The true system, noise included. The learner sees only its outputs."""
+    dynamics: Dynamics
+    """f*, for the `oracle` that learned policies are compared with. No other method reads it."""
+    reward: TransitionFunction
+    cost: TransitionFunction
+    cost_name: str
+    least_cost: float
+    """The smallest aggregated cost any trajectory can have: a budget below it can never be met."""
+    budget: float
+    """d."""
+    aggregation: Aggregation
+    prior: Prior
+
+    @property
+    def state_size(self) -> int:
+        return len(self.state_names)
+
+    @property
+    def action_size(self) -> int:
+        return len(self.action_low)

@@ -1,0 +1,46 @@
+"""The tasks, by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import UserError, unknown
+from ..task import Prior, Task
+from . import pendulum as _pendulum
+
+__all__ = ["TASKS", "TaskEntry", "make_task"]
+
+
+@dataclass(frozen=True)
+class TaskEntry:
+    """How a task is made, and which kinds of prior knowledge it comes with."""
+
+    summary: str
+    budget: float
+    priors: dict[str, Prior]
+    build: Callable[[Prior, float], Task]
+
+
+TASKS = {
+    "pendulum": TaskEntry(
+        summary="swing up a pendulum, never turning faster than 6 rad/s (GP, appendix F)",
+        budget=6.0,
+        priors={"simulator": _pendulum.SIMULATOR, "none": _pendulum.NOTHING},
+        build=_pendulum.pendulum,
+    ),
+}
+
+
+def make_task(name: str, prior: str = "simulator", budget: float | None = None) -> Task:
+    """The task of that name, with that prior knowledge and budget (by default its own)."""
+    if name not in TASKS:
+        raise unknown("task", name, TASKS)
+    entry = TASKS[name]
+    if prior not in entry.priors:
+        raise unknown(f"prior of {name}", prior, entry.priors)
+    task = entry.build(entry.priors[prior], entry.budget if budget is None else budget)
+    if task.budget < task.least_cost:
+        raise UserError(
+            f"no policy can meet budget={task.budget:g}: the cost of {name} is never below {task.least_cost:g}; "
+            f"the task's own budget is {entry.budget:g}."
+        )
+    return task

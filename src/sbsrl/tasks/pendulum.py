@@ -1,0 +1,108 @@
+"""Swing up a pendulum without ever turning faster than 6 rad/s (appendix F of the paper).
+
+State (cos th, sin th, omega), th = 0 upright; action in [-1, 1], torque 2 a. Semi-implicit Euler with dt = 0.05,
+two substeps a control step, 50 control steps, starting at rest and hanging.
+"""
+
+import jax.numpy as jnp
+
+from ..numerics import cos, sin
+from ..task import Prior, Task
+from ..types import Action, PRNGKey, Scalar, State
+
+__all__ = ["pendulum"]
+
+GRAVITY, MASS, LENGTH, DT, MAX_SPEED, MAX_TORQUE = 9.81, 1.0, 1.0, 0.05, 8.0, 2.0
+SUBSTEPS = 2
+
+
+def transition(x: State, a: Action, gravity: float = GRAVITY, max_torque: float = MAX_TORQUE) -> State:
+    """One control step. The angle is advanced by rotating (cos th, sin th), which needs no arc tangent."""
+    c, s, omega = x
+    radius = jnp.sqrt(c * c + s * s)
+    c, s = c / radius, s / radius
+    torque = max_torque * jnp.clip(a[0], -1.0, 1.0)
+    for _ in range(SUBSTEPS):
+        acceleration = 1.5 * gravity / LENGTH * s + 3.0 / (MASS * LENGTH**2) * torque
+        omega = jnp.clip(omega + DT * acceleration, -MAX_SPEED, MAX_SPEED)
+        turn = DT * omega
+        c, s = c * cos(turn) - s * sin(turn), s * cos(turn) + c * sin(turn)
+    return jnp.stack([c, s, omega])
+
+
+def imperfect_simulator(x: State, a: Action) -> State:
+    """The pendulum as a careless engineer would model it: gravity 25 % too small, torque 30 % too large."""
+    return transition(x, a, gravity=0.75 * GRAVITY, max_torque=1.3 * MAX_TORQUE)
+
+
+def no_change(x: State, a: Action) -> State:
+    """Nothing is known: the state is expected to stay as it is."""
+    return x
+
+
+def step(x: State, a: Action, key: PRNGKey) -> State:
+    """The true system; it is free of noise."""
+    return transition(x, a)
+
+
+def reset(key: PRNGKey) -> State:
+    """Hanging at rest."""
+    return jnp.array([-1.0, 0.0, 0.0])
+
+
+def reward(x: State, a: Action, y: State) -> Scalar:
+    """r = -(Delta theta^2 + 0.1 omega^2 + 0.02 a^2), at the state before the step."""
+    theta = jnp.arctan2(x[1], x[0])
+    return -(theta**2 + 0.1 * x[2] ** 2 + 0.02 * a[0] ** 2)
+
+
+def cost(x: State, a: Action, y: State) -> Scalar:
+    """c = |omega|, at the state that the step leads to."""
+    return jnp.abs(y[2])
+
+
+SIMULATOR = Prior(
+    name="simulator",
+    mean=imperfect_simulator,
+    scale=(0.03, 0.03, 0.4),
+    lengthscales=(1.5, 1.5, 4.5, 2.25),
+    noise=2.5e-3,
+    bound=9.0,
+    bound_source="estimated: the norm of the interpolant of the mismatch at 3000 points with |omega| <= 6, rounded up",
+    certifies_first_episode=True,
+)
+
+NOTHING = Prior(
+    name="none",
+    mean=no_change,
+    scale=(0.4, 0.4, 1.5),
+    lengthscales=(1.0, 1.0, 3.0, 1.5),
+    noise=1e-3,
+    bound=None,
+    bound_source="not known: without prior knowledge there is nothing to bound the mismatch with",
+    certifies_first_episode=False,
+)
+
+
+def pendulum(prior: Prior = SIMULATOR, budget: float = 6.0) -> Task:
+    """The task, with the prior knowledge that the learner starts from."""
+    return Task(
+        name="pendulum",
+        summary="swing up a pendulum, never turning faster than 6 rad/s (appendix F)",
+        state_names=("cos th", "sin th", "omega"),
+        action_low=(-1.0,),
+        action_high=(1.0,),
+        horizon=50,
+        reset=reset,
+        step=step,
+        dynamics=transition,
+        reward=reward,
+        cost=cost,
+        cost_name="fastest turn |omega| (rad/s)",
+        least_cost=0.0,
+        budget=budget,
+        aggregation="statewise",
+        prior=prior,
+    )
+
+
