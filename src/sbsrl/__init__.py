@@ -4,8 +4,10 @@ from ._jax import configure
 
 configure()
 
-from .experiment import make_experiment, make_learner  # noqa: E402
-from .loop import Experiment, Learner, algorithm_1  # noqa: E402
-from .tasks import make_task  # noqa: E402
+from .api import learn  # noqa: E402  (JAX is configured first)
+from .errors import UserError  # noqa: E402
+from .methods import METHODS  # noqa: E402
+from .runs import Result, RunFolder, resume  # noqa: E402
+from .tasks import TASKS, make_task  # noqa: E402
 
-__all__ = ["Experiment", "Learner", "algorithm_1", "make_experiment", "make_learner", "make_task"]
+__all__ = ["METHODS", "TASKS", "Result", "RunFolder", "UserError", "learn", "make_task", "resume"]

@@ -26,7 +26,7 @@ def cache_folder() -> Path:
 def configure() -> None:
     """Switches on float64 and, unless the user chose a place already, the persistent compilation cache."""
     jax.config.update("jax_enable_x64", True)
-    if jax.config.jax_compilation_cache_dir:
+    if jax.config.values["jax_compilation_cache_dir"]:
         return
     folder = cache_folder()
     try:

@@ -19,8 +19,8 @@ def make_experiment(task: str | Task, method: str, settings: Settings) -> Experi
         task = make_task(task, settings.prior, settings.budget)
     if task.budget - settings.tightening < task.least_cost:
         raise UserError(
-            f"no policy can meet the tightened budget {task.budget:g} - {settings.tightening:g}: the cost of {task.name} "
-            f"is never below {task.least_cost:g}; raise budget or lower tightening."
+            f"no policy can meet the tightened budget {task.budget:g} - {settings.tightening:g}: the cost of "
+            f"{task.name} is never below {task.least_cost:g}; raise budget or lower tightening."
         )
     return Experiment(task, chosen, _planner(task, settings), settings)
 

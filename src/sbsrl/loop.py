@@ -17,7 +17,7 @@ from .solve import ICEM, Solution, solve
 from .task import Episode, Task, aggregate, violation
 from .types import Flag, Index, PRNGKey
 
-__all__ = ["Experiment", "Learner", "Outcome", "Phase", "Record", "algorithm_1"]
+__all__ = ["Experiment", "Learner", "Outcome", "Phase", "Record", "algorithm_1", "greedy_policy"]
 
 Phase = Literal["prior", "explore", "exploit", "evaluate", "final"]
 
@@ -109,11 +109,16 @@ def algorithm_1(
 
     if not learner.finished:
         started = perf_counter()
+        solution = greedy_policy(experiment, learner)  # 12
         learner = _change(learner, exploring=False)
-        solution = _solve(experiment, learner)  # 12: without the exploration constraint
         run = run_episode(experiment.task, solution, _keys(learner).rollout, on_step)
         record = _record(experiment, learner, "final", run, perf_counter() - started)
         yield Outcome(record, run.episode, _change(learner, finished=True))
+
+
+def greedy_policy(experiment: Experiment, learner: Learner) -> Solution:
+    """Problem (1) without the exploration constraint: the policy that is returned in the end."""
+    return _solve(experiment, _change(learner, exploring=False))
 
 
 def _goes_on(experiment: Experiment, learner: Learner) -> bool:
@@ -176,7 +181,7 @@ def _record(experiment: Experiment, learner: Learner, phase: Phase, run: Run, se
         samples=0 if problem.samples is None else len(problem.samples),
         infeasible_plans=run.infeasible_plans,
         worst_plan=run.worst_plan,
-        planned_information=float(run.solution.plan.information),
+        planned_information=float(run.solution.plan.evaluation.information),
         evaluated=run.evaluated,
         seconds=seconds,
     )

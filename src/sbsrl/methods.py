@@ -55,12 +55,12 @@ def _problem(
     task, belief, settings = context.task, context.belief, context.settings
     return Problem(
         reward=reward or task.reward,
-        nominal=nominal or belief.nominal,
+        nominal=nominal or belief.nominal(),
         cost=task.cost,
         aggregation=task.aggregation,
         samples=samples,
         bound=jnp.asarray(task.budget - settings.tightening, PLAN),
-        uncertainty=belief.uncertainty,
+        uncertainty=belief.uncertainty(),
         threshold=jnp.asarray(settings.exploration_threshold if context.exploring else 0.0, PLAN),
         penalties=Penalties(settings.cost_penalty, settings.exploration_penalty),
     )
@@ -73,7 +73,7 @@ def sbsrl(context: Context) -> Problem:
 
 def mean(context: Context) -> Problem:
     """Safe on the nominal dynamics only; otherwise as sbsrl."""
-    nominal = context.belief.nominal
+    nominal = context.belief.nominal()
     return _problem(context, Only(nominal), nominal)
 
 
@@ -85,7 +85,7 @@ def unsafe(context: Context) -> Problem:
 def actsafe(context: Context) -> Problem:
     """Pure exploration for the first episodes, then pure exploitation; safe on every sample throughout."""
     exploring = context.episode < context.settings.actsafe_episodes
-    reward = Curiosity(context.belief.uncertainty) if exploring else None
+    reward = Curiosity(context.belief.uncertainty()) if exploring else None
     return _problem(context, context.samples, reward=reward)
 
 

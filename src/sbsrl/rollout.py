@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from ._jax import EXACT
+from .problem import feasible
 from .solve import Solution
 from .solve.receding import Decision
 from .task import Episode, Task
@@ -54,8 +55,8 @@ def _summarise(solution: Solution, episode: Episode, decisions: list[Decision]) 
     return Run(
         solution=solution,
         episode=episode,
-        infeasible_plans=sum(not bool(d.plan.feasible) for d in decisions),
-        worst_plan=max(float(d.plan.violation) for d in decisions),
+        infeasible_plans=sum(not feasible(d.plan.evaluation) for d in decisions),
+        worst_plan=max(float(d.plan.evaluation.violation) for d in decisions),
         information=float(sum(float(d.information) for d in decisions)),
         evaluated=float(np.mean([float(d.plan.evaluated) for d in decisions])),
     )

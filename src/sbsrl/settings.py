@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, get_type_hints
 
 from .errors import UserError, unknown
 
@@ -14,14 +14,19 @@ def _setting(default: Any, text: str, least: float = -math.inf, most: float = ma
     return field(default=default, metadata={"help": text, "least": least, "most": most})
 
 
+def _of_the_task(text: str, least: float = -math.inf) -> Any:
+    """A setting that has no sensible value without a task: every task brings its own."""
+    return field(metadata={"help": text, "least": least, "most": math.inf})
+
+
 @dataclass(frozen=True)
 class Settings:
     """What can be set with `--set key=value`."""
 
+    budget: float = _of_the_task("d: bound on the aggregated cost of an episode")
+    tightening: float = _of_the_task("Delta: by how much plans must stay below the budget", 0)
     episodes: int = _setting(10, "episodes on the true system before the final policy", 1, 10_000)
     samples: int = _setting(30, "M: dynamics sampled from the belief at each episode", 1, 10_000)
-    budget: float = _setting(6.0, "d: bound on the aggregated cost of an episode")
-    tightening: float = _setting(0.1, "Delta: by how much plans must stay below the budget", 0)
     prior: str = _setting("simulator", "what is known beforehand: 'simulator' (imperfect) or 'none'")
     exploration_threshold: float = _setting(
         500.0, "d_sigma: nats of information an episode must promise while exploring", 0
@@ -82,7 +87,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     name, found, value = text.partition("=")
     if not found:
         raise UserError(f"--set wants key=value and got '{text}'; for example --set samples=50.")
-    types = {item.name: item.type for item in fields(Settings)}
+    types = get_type_hints(Settings)
     if name not in types:
         raise unknown("setting", name, types)
     kind = types[name]
@@ -102,8 +107,8 @@ def _convert(value: str, kind: Any) -> Any:
     return kind(value)
 
 
-def make_settings(preset: str, changes: Mapping[str, Any]) -> Settings:
-    """The preset with these changes."""
+def make_settings(task: Mapping[str, Any], preset: str, changes: Mapping[str, Any]) -> Settings:
+    """The task's own settings, the preset's, then these changes; the later ones win."""
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
-    return replace(Settings(), **{**PRESETS[preset], **changes})
+    return Settings(**{**task, **PRESETS[preset], **changes})

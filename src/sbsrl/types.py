@@ -1,4 +1,4 @@
-"""Array types, defined once. Axes: dx state, da action, dz = dx + da, T episode, H plan, M samples."""
+"""Array types, defined once. Axes: dx state, da action, dz = dx + da, T episode, H plan, H1 = H + 1, M samples."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ Flag = Bool[Array, ""]
 State = Float[Array, " dx"]
 Action = Float[Array, " da"]
 Input = Float[Array, " dz"]
-States = Float[Array, "H dx"]
+States = Float[Array, "H1 dx"]
 Actions = Float[Array, "H da"]
 
 Dynamics = Callable[[State, Action], State]

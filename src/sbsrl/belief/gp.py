@@ -13,6 +13,7 @@ from ..types import Action, Index, PRNGKey, Scalar, State
 from . import posterior
 from .kernel import augment, padded_size, weighted_sum
 from .pathwise import PathwiseSamples, draw_samples, scaled_input
+from .posterior import Observations
 
 __all__ = ["GPBelief", "Information", "PosteriorMean"]
 
@@ -21,7 +22,7 @@ class PosteriorMean(eqx.Module):
     """mu_n(z) = mu(z) + a k(z, Z) (K + sigma_w^2 I)^-1 y (eq. gp)."""
 
     prior: Prior = eqx.field(static=True)
-    inputs: Float[Array, "dz+2 n"]
+    inputs: Float[Array, "dv n"]
     count: Index
     weights: Float[Array, "n dx"]
 
@@ -50,85 +51,56 @@ class Information(eqx.Module):
 
 
 class GPBelief(eqx.Module):
-    """All that is known after n episodes: the data, its factor, and what follows from them."""
+    """All that is known after n episodes."""
 
     prior: Prior = eqx.field(static=True)
     features: int = eqx.field(static=True)
-    inputs: Float[Array, "n dz"]
-    """z_i, measured in length scales."""
-    targets: Float[Array, "n dx"]
-    """(y_i - mu(z_i)) / a."""
-    count: Index
-    factor: Float[Array, "n n"]
-    jitter: Scalar
+    data: Observations
 
     @classmethod
     def create(cls, prior: Prior, capacity: int, features: int) -> "GPBelief":
         """The prior, with room for `capacity` transitions; conditioned on the prior's own data if it has any."""
         known = 0 if prior.data is None else len(prior.data.actions)
-        n = padded_size(capacity + known)
-        empty = cls(
-            prior=prior,
-            features=features,
-            inputs=jnp.zeros((n, len(prior.lengthscales)), EXACT),
-            targets=jnp.zeros((n, len(prior.scale)), EXACT),
-            count=jnp.zeros((), jnp.int32),
-            factor=jnp.eye(n, dtype=EXACT),
-            jitter=jnp.zeros((), EXACT),
-        )
-        return empty if prior.data is None else empty.update(prior.data)
+        room = padded_size(capacity + known)
+        belief = cls(prior, features, Observations.none(room, len(prior.lengthscales), len(prior.scale)))
+        return belief if prior.data is None else belief.update(prior.data)
 
-    @property
-    def capacity(self) -> int:
-        return self.inputs.shape[0]
-
-    @property
     def nominal(self) -> PosteriorMean:
-        weights = posterior.solve(self.factor, self.targets).astype(PLAN)
-        return PosteriorMean(self.prior, augment(self.inputs).astype(PLAN), self.count, weights)
+        weights = self.data.solve(self.data.targets).astype(PLAN)
+        return PosteriorMean(self.prior, augment(self.data.inputs).astype(PLAN), self.data.count, weights)
 
-    @property
     def uncertainty(self) -> Information:
-        return Information(self.prior, self.inputs, self.count, posterior.inverse_factor(self.factor))
+        inverse = posterior.inverse_factor(self.data.factor)
+        return Information(self.prior, self.data.inputs, self.data.count, inverse)
 
     def samples(self, key: PRNGKey, count: int) -> PathwiseSamples:
-        return draw_samples(
-            key, count, self.features, self.prior, self.inputs, self.targets, self.factor, self.count
-        )
+        return draw_samples(key, count, self.features, self.prior, self.data)
 
     def update(self, data: Transitions) -> "GPBelief":
-        """Appends the transitions and factorises anew; raises instead of returning a belief that is not finite."""
+        """Appends the transitions and factorises anew; raises rather than return a belief that is not finite."""
         self._check(data)
         after = _append(self, *(jnp.asarray(part, EXACT) for part in data))
-        if not bool(jnp.all(jnp.isfinite(after.factor))):
+        if not jnp.all(jnp.isfinite(after.data.factor)):
             raise UserError(
-                f"the Gram matrix of {int(after.count)} points is not positive definite even with jitter "
-                f"{posterior.LAST_JITTER:g}; raise the prior's noise (now {self.prior.noise:g}) or its length scales' "
-                "distance from the data's spacing."
+                f"the Gram matrix of {int(after.data.count)} points is not positive definite even with a jitter of "
+                f"{posterior.LAST_JITTER:g}; raise the prior's noise, which is {self.prior.noise:g}."
             )
         return after
 
     def _check(self, data: Transitions) -> None:
-        new = len(data.actions)
         for name, part in data._asdict().items():
             if not np.all(np.isfinite(part)):
                 raise UserError(f"the {name} of the data are not all finite; remove or repair those transitions.")
-        if int(self.count) + new > self.capacity:
+        room, total = self.data.inputs.shape[0], int(self.data.count) + len(data.actions)
+        if total > room:
             raise UserError(
-                f"the belief has room for {self.capacity} transitions and would hold {int(self.count) + new}; "
-                "create it with a larger capacity."
+                f"the belief has room for {room} transitions and would hold {total}; create it with more capacity."
             )
 
 
 @eqx.filter_jit
-def _append(
-    belief: GPBelief, x: Float[Array, "T dx"], a: Float[Array, "T da"], y: Float[Array, "T dx"]
-) -> GPBelief:
+def _append(belief: GPBelief, x: Float[Array, "T dx"], a: Float[Array, "T da"], y: Float[Array, "T dx"]) -> GPBelief:
     prior = belief.prior
-    z = jax.vmap(lambda x, a: scaled_input(x, a, prior))(x, a)
-    mismatch = (y - jax.vmap(prior.mean)(x, a)) / jnp.asarray(prior.scale, EXACT)[None, :]
-    inputs = jax.lax.dynamic_update_slice_in_dim(belief.inputs, z, belief.count, 0)
-    targets = jax.lax.dynamic_update_slice_in_dim(belief.targets, mismatch, belief.count, 0)
-    count = belief.count + len(x)
-    factor, jitter = posterior.factorise(inputs, count, prior.noise)
-    return GPBelief(prior, belief.features, inputs, targets, count, factor, jitter)
+    inputs = jax.vmap(lambda x, a: scaled_input(x, a, prior))(x, a)
+    targets = (y - jax.vmap(prior.mean)(x, a)) / jnp.asarray(prior.scale, EXACT)[None, :]
+    return GPBelief(prior, belief.features, belief.data.append(inputs, targets, prior.noise))

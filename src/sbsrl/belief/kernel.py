@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from ..numerics import cos
@@ -35,19 +36,19 @@ def gram(u: Float[Array, "n dz"], v: Float[Array, "m dz"]) -> Float[Array, "n m"
     return jnp.exp(-0.5 * jnp.sum(difference**2, axis=-1))
 
 
-def augment(inputs: Float[Array, "n dz"]) -> Float[Array, "dz+2 n"]:
+def augment(inputs: Float[Array, "n dz"]) -> Float[Array, "dv n"]:
     """Columns (v, -|v|^2/2, 1), so that ln k(u, v) is the inner product with `augment_query(u)`."""
     norms = -0.5 * jnp.sum(inputs**2, axis=-1, keepdims=True)
     return jnp.concatenate([inputs, norms, jnp.ones_like(norms)], axis=-1).T
 
 
-def augment_query(z: Input) -> Float[Array, " dz+2"]:
+def augment_query(z: Input) -> Float[Array, " dv"]:
     """The vector (u, 1, -|u|^2/2)."""
     return jnp.concatenate([z, jnp.ones_like(z[:1]), -0.5 * jnp.sum(z**2, keepdims=True)])
 
 
 def weighted_sum(
-    z: Input, augmented: Float[Array, "dz+2 n"], weights: Float[Array, "n dx"], count: Index
+    z: Input, augmented: Float[Array, "dv n"], weights: Float[Array, "n dx"], count: Index
 ) -> Float[Array, " dx"]:
     """sum_{i < count} k(z, z_i) w_i, in blocks, at a cost that follows `count` and not the padded size.
 
@@ -68,7 +69,7 @@ FourierFeatures = Float[Array, "dz D"]
 """Frequencies omega_1 .. omega_D as columns."""
 
 
-def fourier_frequencies(key: PRNGKey, size: int, features: int, dtype: jnp.dtype) -> FourierFeatures:
+def fourier_frequencies(key: PRNGKey, size: int, features: int, dtype: DTypeLike) -> FourierFeatures:
     """Frequencies of the kernel's spectral density N(0, I), each twice: once for a cosine, once for a sine."""
     omega = jax.random.normal(key, (size, features // 2), dtype)
     return jnp.concatenate([omega, omega], axis=1)

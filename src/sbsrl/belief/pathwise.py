@@ -16,8 +16,8 @@ from jaxtyping import Array, Float
 from .._jax import EXACT, PLAN
 from ..task import Prior
 from ..types import Action, Index, Input, PRNGKey, State
-from . import posterior
 from .kernel import augment, fourier_features, fourier_frequencies, weighted_sum
+from .posterior import Observations
 
 __all__ = ["PathwiseFunction", "PathwiseSamples", "draw_samples", "scaled_input"]
 
@@ -32,7 +32,7 @@ class PathwiseFunction(eqx.Module):
     """One sampled dynamics f^m."""
 
     prior: Prior = eqx.field(static=True)
-    inputs: Float[Array, "dz+2 n"]
+    inputs: Float[Array, "dv n"]
     count: Index
     frequencies: Float[Array, "dz D"]
     weights: Float[Array, "D dx"]
@@ -49,7 +49,7 @@ class PathwiseSamples(eqx.Module):
     """M sampled dynamics; what they share, the data, is stored once."""
 
     prior: Prior = eqx.field(static=True)
-    inputs: Float[Array, "dz+2 n"]
+    inputs: Float[Array, "dv n"]
     count: Index
     frequencies: Float[Array, "M dz D"]
     weights: Float[Array, "M D dx"]
@@ -65,32 +65,22 @@ class PathwiseSamples(eqx.Module):
 
 
 @eqx.filter_jit
-def draw_samples(
-    key: PRNGKey,
-    size: int,
-    features: int,
-    prior: Prior,
-    inputs: Float[Array, "n dz"],
-    targets: Float[Array, "n dx"],
-    factor: Float[Array, "n n"],
-    count: Index,
-) -> PathwiseSamples:
-    """M independent draws from the posterior given by the data and its factor.
+def draw_samples(key: PRNGKey, size: int, features: int, prior: Prior, data: Observations) -> PathwiseSamples:
+    """M independent draws from the posterior given these observations.
 
     The prior draw is rounded to the planning precision first and the update is computed in float64 for that
     very function, so rounding cannot come between the two.
     """
-    dz, dx = inputs.shape[1], targets.shape[1]
-    valid = posterior.valid_rows(inputs.shape[0], count)[:, None]
+    dz, dx = data.inputs.shape[1], data.targets.shape[1]
 
     def one(key: PRNGKey) -> tuple[Array, Array, Array]:
         frequency_key, weight_key, noise_key = jax.random.split(key, 3)
         omega = fourier_frequencies(frequency_key, dz, features, PLAN)
         w = jax.random.normal(weight_key, (features, dx), PLAN)
-        eps = prior.noise * jax.random.normal(noise_key, targets.shape, EXACT)
-        phi = jax.vmap(lambda z: fourier_features(z, omega.astype(EXACT)))(inputs)
-        missing = (targets - phi @ w.astype(EXACT) - eps) * valid
-        return omega, w, posterior.solve(factor, missing)
+        eps = prior.noise * jax.random.normal(noise_key, data.targets.shape, EXACT)
+        phi = jax.vmap(lambda z: fourier_features(z, omega.astype(EXACT)))(data.inputs)
+        missing = (data.targets - phi @ w.astype(EXACT) - eps) * data.valid[:, None]
+        return omega, w, data.solve(missing)
 
     omega, w, v = jax.lax.map(one, jax.random.split(key, size))
-    return PathwiseSamples(prior, augment(inputs).astype(PLAN), count, omega, w, v.astype(PLAN))
+    return PathwiseSamples(prior, augment(data.inputs).astype(PLAN), data.count, omega, w, v.astype(PLAN))

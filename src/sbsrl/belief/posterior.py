@@ -4,27 +4,68 @@ All in float64 and in units of the prior's scale: k(z, z) = 1 and one noise sigm
 Row i >= count is padding; in the factor it is a row of the identity.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
+from .._jax import EXACT
 from ..types import Index, Input, Scalar
 from .kernel import gram
 
-__all__ = ["factorise", "inverse_factor", "solve", "variance"]
+__all__ = ["Observations", "factorise", "inverse_factor", "valid_rows", "variance"]
+
+
+class Observations(eqx.Module):
+    """The data seen so far, with room for more, and the factor that every posterior quantity needs."""
+
+    inputs: Float[Array, "n dz"]
+    """z_i, measured in length scales."""
+    targets: Float[Array, "n dx"]
+    """(y_i - mu(z_i)) / a."""
+    count: Index
+    factor: Float[Array, "n n"]
+    """L with L L^T = K + sigma_w^2 I."""
+    jitter: Scalar
+    """What had to be added to the diagonal for the factor to exist."""
+
+    @classmethod
+    def none(cls, capacity: int, input_size: int, output_size: int) -> "Observations":
+        return cls(
+            inputs=jnp.zeros((capacity, input_size), EXACT),
+            targets=jnp.zeros((capacity, output_size), EXACT),
+            count=jnp.zeros((), jnp.int32),
+            factor=jnp.eye(capacity, dtype=EXACT),
+            jitter=jnp.zeros((), EXACT),
+        )
+
+    @property
+    def valid(self) -> Float[Array, " n"]:
+        return valid_rows(self.inputs.shape[0], self.count)
+
+    def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T dx"], noise: float) -> "Observations":
+        """The observations with these after them, factorised anew."""
+        all_inputs = jax.lax.dynamic_update_slice_in_dim(self.inputs, inputs, self.count, 0)
+        all_targets = jax.lax.dynamic_update_slice_in_dim(self.targets, targets, self.count, 0)
+        count = self.count + len(inputs)
+        factor, jitter = factorise(all_inputs, count, noise)
+        return Observations(all_inputs, all_targets, count, factor, jitter)
+
+    def solve(self, right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+        """(K + sigma_w^2 I)^-1 right; rows of padding must be 0 and stay 0."""
+        return cho_solve((self.factor, True), right)
+
 
 FIRST_JITTER, LAST_JITTER = 1e-12, 1e-4
 
 
 def valid_rows(capacity: int, count: Index) -> Float[Array, " n"]:
     """1 for data, 0 for padding."""
-    return (jnp.arange(capacity) < count).astype(jnp.float64)
+    return (jnp.arange(capacity, dtype=jnp.int32) < count).astype(jnp.float64)
 
 
-def factorise(
-    inputs: Float[Array, "n dz"], count: Index, noise: float
-) -> tuple[Float[Array, "n n"], Scalar]:
+def factorise(inputs: Float[Array, "n dz"], count: Index, noise: float) -> tuple[Float[Array, "n n"], Scalar]:
     """L with L L^T = K + sigma_w^2 I, and the jitter that had to be added: 0 unless the plain factor fails.
 
     The jitter grows tenfold until the factor is finite. If it exceeds `LAST_JITTER`, the factor is left not
@@ -50,19 +91,12 @@ def factorise(
     return jax.lax.while_loop(failed, grow, (attempt(none), none))
 
 
-def solve(factor: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """(K + sigma_w^2 I)^-1 right; rows of padding must be 0 and stay 0."""
-    return cho_solve((factor, True), right)
-
-
 def inverse_factor(factor: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """L^-1, so that a variance is one product instead of a triangular solve."""
     return solve_triangular(factor, jnp.eye(factor.shape[0], dtype=factor.dtype), lower=True)
 
 
-def variance(
-    z: Input, inputs: Float[Array, "n dz"], inverse: Float[Array, "n n"], count: Index
-) -> Scalar:
+def variance(z: Input, inputs: Float[Array, "n dz"], inverse: Float[Array, "n n"], count: Index) -> Scalar:
     """sigma_n^2(z) = k(z, z) - |L^-1 k(z)|^2, at least 0."""
     k = gram(z[None, :], inputs)[0] * valid_rows(inputs.shape[0], count)
     v = inverse @ k

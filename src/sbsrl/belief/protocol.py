@@ -1,7 +1,7 @@
 """What a belief about the dynamics must offer (sections 4 and 5 of the paper)."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..task import Transitions
 from ..types import Action, Dynamics, Index, PRNGKey, Scalar, State
@@ -12,6 +12,7 @@ Uncertainty = Callable[[State, Action], Scalar]
 """s_n: how much is still unknown at (x, a)."""
 
 
+@runtime_checkable
 class Samples(Protocol):
     """M dynamics f_n^1 .. f_n^M. Each one is a function: the same input always has the same output."""
 
@@ -22,15 +23,14 @@ class Samples(Protocol):
         ...
 
 
+@runtime_checkable
 class Belief(Protocol):
     """What is believed about the dynamics after n episodes. Beliefs are values: `update` gives a new one."""
 
-    @property
     def nominal(self) -> Dynamics:
         """mu_n."""
         ...
 
-    @property
     def uncertainty(self) -> Uncertainty:
         """s_n."""
         ...

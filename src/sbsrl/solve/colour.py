@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from ..types import PRNGKey
@@ -29,7 +30,7 @@ def coloured_basis(length: int, exponent: float) -> Float[np.ndarray, "H H"]:
 
 
 def coloured_noise(
-    key: PRNGKey, count: int, basis: Float[np.ndarray, "H H"], size: int, dtype: jnp.dtype
+    key: PRNGKey, count: int, basis: Float[np.ndarray, "H H"], size: int, dtype: DTypeLike
 ) -> Float[Array, "N H da"]:
     """`count` sequences of `size`-dimensional noise, coloured along time."""
     white = jax.random.normal(key, (count, size, basis.shape[0]), dtype)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from .._jax import PLAN
 from ..problem import Evaluation, Problem, feasible, nominal_return, penalise
-from ..types import Action, Actions, Flag, Index, PRNGKey, Scalar, State
+from ..types import Actions, Flag, Index, PRNGKey, Scalar, State
 from .colour import coloured_basis, coloured_noise
 from .lazy import evaluate_lazily
 
@@ -39,17 +39,9 @@ class Plan(NamedTuple):
     """The chosen sequence of actions and what is known of it."""
 
     actions: Actions
-    value: Scalar
-    violation: Scalar
-    """How far the worst sample exceeds the tightened budget; 0 means feasible."""
-    information: Scalar
-    """J_{s_n} of the plan; 0 where no exploration is demanded."""
+    evaluation: Evaluation
     evaluated: Scalar
     """Share of the candidates for which the samples had to be evaluated."""
-
-    @property
-    def feasible(self) -> Flag:
-        return self.violation <= 0
 
 
 class _Search(NamedTuple):
@@ -129,7 +121,7 @@ class ICEM(eqx.Module):
 
         search = jax.lax.fori_loop(0, self.iterations, iterate, search)
         share = search.evaluated / (sum(self.population) + self.kept_elites)
-        plan = Plan(search.best, *search.best_evaluation, share.astype(PLAN))
+        plan = Plan(search.best, search.best_evaluation, share.astype(PLAN))
         # The executed plan leads the remembered elites: a plan that was safe a step ago is the best start for the next.
         elites = jnp.concatenate([search.best[None], search.kept[:-1]])
         return plan, Memory(search.mean, elites, jnp.ones((), bool))
@@ -153,9 +145,7 @@ class ICEM(eqx.Module):
             evaluated=jnp.zeros((), jnp.int32),
         )
 
-    def _iterate(
-        self, problem: Problem, x: State, warm: Flag, i: Index, search: _Search, key: PRNGKey
-    ) -> _Search:
+    def _iterate(self, problem: Problem, x: State, warm: Flag, i: Index, search: _Search, key: PRNGKey) -> _Search:
         pool, alive, known = self._pool(warm, i, search, key)
         returns, states = jax.vmap(lambda a: nominal_return(problem, x, a))(pool)
         bounds = jnp.where(alive & ~jnp.isfinite(known.value), returns, -jnp.inf)
@@ -187,9 +177,7 @@ class ICEM(eqx.Module):
         The pool always has the size of the first iteration, so that one program serves all; fresh candidates
         beyond N_i do not count.
         """
-        noise = coloured_noise(
-            key, self.candidates, coloured_basis(self.horizon, self.colour), len(self.low), PLAN
-        )
+        noise = coloured_noise(key, self.candidates, coloured_basis(self.horizon, self.colour), len(self.low), PLAN)
         fresh = self._clip(search.mean[None] + search.std[None] * noise)
         last = i == self.iterations - 1
         fresh = fresh.at[0].set(jnp.where(last, self._clip(search.mean), fresh[0]))
@@ -206,9 +194,7 @@ class ICEM(eqx.Module):
         return jnp.concatenate([fresh, search.kept]), alive, known
 
 
-def _better(
-    pool: Float[Array, "P H da"], found: Evaluation, search: _Search
-) -> tuple[Actions, Evaluation]:
+def _better(pool: Float[Array, "P H da"], found: Evaluation, search: _Search) -> tuple[Actions, Evaluation]:
     """The best plan seen so far: the most valuable feasible one, or else the one that violates least."""
     safe = feasible(found) & jnp.isfinite(found.value)
     top = jnp.where(

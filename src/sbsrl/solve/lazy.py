@@ -47,11 +47,8 @@ def evaluate_lazily(
         rows = jax.lax.dynamic_slice_in_dim(order, i * chunk, chunk)
         wanted = jnp.isfinite(bounds[rows])
         new = evaluate(rows)
-        merged = [
-            old.at[rows].set(jnp.where(wanted, fresh, old[rows]))
-            for old, fresh in zip(found, new, strict=True)
-        ]
+        merged = [old.at[rows].set(jnp.where(wanted, fresh, old[rows])) for old, fresh in zip(found, new, strict=True)]
         return i + 1, Evaluation(*merged)
 
     used, found = jax.lax.while_loop(worthwhile, evaluate_chunk, (jnp.zeros((), jnp.int32), known))
-    return found, jnp.minimum(used * chunk, jnp.sum(jnp.isfinite(bounds))).astype(jnp.int32)
+    return found, jnp.minimum(used * chunk, jnp.sum(jnp.isfinite(bounds), dtype=jnp.int32))

@@ -71,7 +71,7 @@ class Solution(NamedTuple):
         That a heuristic solver finds no such plan is evidence, not proof, that there is none.
         """
         demand = float(self.policy.demand(self.start))
-        return float(self.plan.information) >= (1 - tolerance) * demand
+        return float(self.plan.evaluation.information) >= (1 - tolerance) * demand
 
 
 def solve(planner: ICEM, problem: Problem, x: State, episode_steps: int, key: PRNGKey) -> Solution:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import UserError, unknown
 from ..task import Prior, Task
 from . import pendulum as _pendulum
 
-__all__ = ["TASKS", "TaskEntry", "make_task"]
+__all__ = ["TASKS", "TaskEntry", "find_task", "make_task"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class TaskEntry:
     """How a task is made, and which kinds of prior knowledge it comes with."""
 
     summary: str
-    budget: float
+    settings: dict[str, Any]
+    """What differs from the general defaults; the budget and the tightening always do."""
     priors: dict[str, Prior]
     build: Callable[[Prior, float], Task]
 
@@ -23,24 +25,29 @@ class TaskEntry:
 TASKS = {
     "pendulum": TaskEntry(
         summary="swing up a pendulum, never turning faster than 6 rad/s (GP, appendix F)",
-        budget=6.0,
+        settings={"budget": 6.0, "tightening": 0.1, "exploration_threshold": 500.0},
         priors={"simulator": _pendulum.SIMULATOR, "none": _pendulum.NOTHING},
         build=_pendulum.pendulum,
     ),
 }
 
 
-def make_task(name: str, prior: str = "simulator", budget: float | None = None) -> Task:
-    """The task of that name, with that prior knowledge and budget (by default its own)."""
+def find_task(name: str) -> TaskEntry:
+    """The entry of that name."""
     if name not in TASKS:
         raise unknown("task", name, TASKS)
-    entry = TASKS[name]
+    return TASKS[name]
+
+
+def make_task(name: str, prior: str = "simulator", budget: float | None = None) -> Task:
+    """The task of that name, with that prior knowledge and budget (by default its own)."""
+    entry = find_task(name)
     if prior not in entry.priors:
         raise unknown(f"prior of {name}", prior, entry.priors)
-    task = entry.build(entry.priors[prior], entry.budget if budget is None else budget)
+    task = entry.build(entry.priors[prior], entry.settings["budget"] if budget is None else budget)
     if task.budget < task.least_cost:
         raise UserError(
             f"no policy can meet budget={task.budget:g}: the cost of {name} is never below {task.least_cost:g}; "
-            f"the task's own budget is {entry.budget:g}."
+            f"the task's own budget is {entry.settings['budget']:g}."
         )
     return task

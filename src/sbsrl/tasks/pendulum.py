@@ -104,5 +104,3 @@ def pendulum(prior: Prior = SIMULATOR, budget: float = 6.0) -> Task:
         aggregation="statewise",
         prior=prior,
     )
-
-

@@ -1,0 +1,7 @@
+"""`python -m sbsrl` is `sbsrl`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,154 @@
+"""The program `sbsrl`: parses, calls, prints. Exit codes: 0 done, 2 a user's mistake, 130 interrupted."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from rich.console import Console
+
+from .errors import UserError, unknown
+from .methods import METHODS
+from .report.reference import reference_returns
+from .report.terminal import Terminal, summary_table
+from .runs import Result, Specification, resume, train
+from .settings import PRESETS, Settings, parse_setting
+from .tasks import TASKS
+
+__all__ = ["main"]
+
+
+class Command(NamedTuple):
+    """One of the program's verbs."""
+
+    summary: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see '{self.prog} --help'.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the program and returns its exit code."""
+    complaints = Console(stderr=True)
+    try:
+        return _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+    except UserError as error:
+        complaints.print(f"sbsrl: {error}", soft_wrap=True, highlight=False, markup=False)
+        return 2
+    except KeyboardInterrupt:
+        complaints.print("sbsrl: interrupted.", highlight=False)
+        return 130
+
+
+def _dispatch(arguments: list[str]) -> int:
+    parser = _parser()
+    if not arguments:
+        parser.print_help()
+        return 0
+    if not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        raise unknown("command", arguments[0], COMMANDS)
+    options = parser.parse_args(arguments)
+    return COMMANDS[options.command].run(options)
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="sbsrl", description="Learn to control an unknown system without breaking it.")
+    parser.add_argument("--version", action="version", version=f"sbsrl {version('sbsrl')}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    for name, command in COMMANDS.items():
+        command.arguments(
+            commands.add_parser(
+                name,
+                help=command.summary,
+                description=command.summary,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+        )
+    return parser
+
+
+def _train_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="see 'sbsrl tasks'")
+    parser.add_argument("--method", default="sbsrl", help="see 'sbsrl methods' (sbsrl)")
+    parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
+    parser.add_argument("--episodes", metavar="N", help="short for --set episodes=N")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (runs/TASK-METHOD-sSEED)")
+    parser.add_argument("--preset", default="cpu", help=f"one of {', '.join(PRESETS)} (cpu)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting below")
+    parser.epilog = "settings, with their defaults:\n" + "\n".join(map(_setting_help, fields(Settings)))
+
+
+def _setting_help(item: Field[Any]) -> str:
+    default = "the task's" if item.default is MISSING else item.default
+    return f"  {item.name:24}{item.metadata['help']} ({default})"
+
+
+def _resume_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
+
+
+def _no_arguments(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def _train(options: argparse.Namespace) -> int:
+    changes = dict(parse_setting(text) for text in options.set)
+    if options.episodes is not None:
+        changes |= dict([parse_setting(f"episodes={options.episodes}")])
+    spec = Specification.make(options.task, options.method, options.seed, options.preset, changes)
+    out: Path = options.out or spec.default_folder
+    return _show(out, lambda terminal: train(spec, out, terminal))
+
+
+def _resume(options: argparse.Namespace) -> int:
+    return _show(options.folder, lambda terminal: resume(options.folder, terminal))
+
+
+def _show(folder: Path, run: Callable[[Terminal], Result]) -> int:
+    """Runs with a live display, then draws and sums up what happened."""
+    console = Console()
+    try:
+        with Terminal(console) as terminal:
+            result = run(terminal)
+            terminal.describe("drawing")
+            _finish(console, result, folder)
+    except KeyboardInterrupt:
+        console.print(f"interrupted; finished episodes are kept. Continue with: sbsrl resume {folder}", soft_wrap=True)
+        return 130
+    return 0
+
+
+def _finish(console: Console, result: Result, folder: Path) -> None:
+    from .report.picture import draw_run  # noqa: PLC0415  (importing matplotlib takes a second: only who draws pays)
+
+    reference = reference_returns(result.experiment)
+    picture = folder / "learning.png"
+    draw_run(picture, result.experiment, result.records, reference)
+    console.print(summary_table(result.experiment, result.records, reference))
+    console.print(f"picture: {picture}", soft_wrap=True, highlight=False)
+
+
+def _list(names: dict[str, str]) -> int:
+    console = Console()
+    for name, summary in names.items():
+        console.print(f"{name:12} {summary}", soft_wrap=True, highlight=False)
+    return 0
+
+
+COMMANDS = {
+    "train": Command("learn a task", _train_arguments, _train),
+    "resume": Command("continue a run exactly where it stopped", _resume_arguments, _resume),
+    "tasks": Command("list the tasks", _no_arguments, lambda options: _list({n: t.summary for n, t in TASKS.items()})),
+    "methods": Command(
+        "list the methods", _no_arguments, lambda options: _list({n: m.summary for n, m in METHODS.items()})
+    ),
+}

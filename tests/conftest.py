@@ -1,0 +1,47 @@
+"""Strictness for every test: no silent promotion of types or ranks; fresh keys; small problems that are shared."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import pytest
+
+import sbsrl  # noqa: F401  (configures JAX before the options below)
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+TINY: dict[str, Any] = {
+    "episodes": 2,
+    "samples": 3,
+    "candidates": 16,
+    "elites": 4,
+    "iterations": 2,
+    "horizon": 6,
+    "features": 16,
+}
+
+
+@pytest.fixture
+def tiny() -> dict[str, Any]:
+    """Settings under which an episode takes a second. They learn little; they run every line."""
+    return dict(TINY)
+
+
+@pytest.fixture
+def tiny_flags() -> list[str]:
+    """The same on the command line."""
+    return [word for key, value in TINY.items() for word in ("--set", f"{key}={value}")]
+
+
+@pytest.fixture
+def getkey() -> Callable[[], jax.Array]:
+    """A function that hands out a new key at each call."""
+    key = jax.random.key(5678)
+
+    def next_key() -> jax.Array:
+        nonlocal key
+        key, new = jax.random.split(key)
+        return new
+
+    return next_key

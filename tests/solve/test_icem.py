@@ -1,0 +1,176 @@
+"""The planner on a point that moves by its action: the best plan is known in closed form."""
+
+import logging
+from contextlib import contextmanager
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sbsrl.problem import Only, Penalties, Problem, feasible
+from sbsrl.solve.icem import ICEM, Memory
+
+
+def point(x, a):
+    return x + a
+
+
+def problem(target=0.0, bound=10.0, samples=True, threshold=0.0):
+    """Move to the target; the cost is how far right the point gets."""
+    return Problem(
+        reward=lambda x, a, y: -jnp.sum((y - target) ** 2),
+        nominal=point,
+        cost=lambda x, a, y: y[0],
+        aggregation="statewise",
+        samples=Only(point) if samples else None,
+        bound=jnp.array(bound, jnp.float32),
+        uncertainty=lambda x, a: jnp.abs(a[0]),
+        threshold=jnp.array(threshold, jnp.float32),
+        penalties=Penalties(cost=1000.0, exploration=100.0),
+    )
+
+
+def planner(**changes):
+    options = {"low": (-1.0,), "high": (1.0,), "horizon": 6, "candidates": 200, "elites": 20, "iterations": 5}
+    return ICEM(**{**options, **changes})
+
+
+X = jnp.array([0.0])
+
+
+def plan(problem, key, icem=None, x=X, memory=None):
+    icem = icem or planner()
+    return icem.plan(problem, x, icem.forget() if memory is None else memory, key)
+
+
+def test_population_shrinks_by_the_decay_down_to_twice_the_elites():
+    assert planner(candidates=100, elites=30, iterations=5, decay=1.25).population == (100, 80, 64, 60, 60)
+
+
+def test_it_finds_the_best_plan(getkey):
+    """From 0 to 2.5 with steps of at most 1: 1, 1, 0.5 and then still. Errors are one tenth of a full step."""
+    found, _ = plan(problem(target=2.5), getkey(), planner(iterations=12, colour=0.5))
+    np.testing.assert_allclose(found.actions[:, 0], [1, 1, 0.5, 0, 0, 0], atol=0.1)
+    assert feasible(found.evaluation)
+
+
+def test_more_iterations_never_give_a_worse_plan_from_the_same_key(getkey):
+    key = getkey()
+    values = [
+        float(plan(problem(target=2.5), key, planner(iterations=n, decay=1.0, candidates=40))[0].evaluation.value)
+        for n in (1, 2, 4, 8)
+    ]
+    assert values == sorted(values)
+    assert values[-1] > values[0]
+
+
+def test_the_constraint_binds(getkey):
+    """The target is beyond the bound: the point goes to the bound and no further."""
+    found, _ = plan(problem(target=2.5, bound=1.2), getkey(), planner(iterations=12))
+    reached = np.cumsum(found.actions[:, 0])
+    assert reached.max() <= 1.2
+    assert reached[-1] > 1.0
+    assert found.evaluation.violation == 0
+
+
+def test_when_nothing_is_feasible_the_least_violating_plan_is_returned_and_says_so(getkey):
+    """From 0 no plan stays left of -3 at its first step; fleeing left at full speed violates least."""
+    found, _ = plan(problem(target=2.5, bound=-3.0), getkey())
+    assert not feasible(found.evaluation)
+    np.testing.assert_allclose(found.evaluation.violation, 2.0, atol=0.05)
+    np.testing.assert_allclose(found.actions[0, 0], -1.0, atol=0.05)
+
+
+def test_a_feasible_plan_is_preferred_to_a_more_valuable_one_that_violates(getkey):
+    """With a penalty far too small, violating pays; it is not done all the same."""
+    greedy = problem(target=2.5, bound=0.5)
+    weak = Problem(**{**vars(greedy), "penalties": Penalties(cost=1e-3, exploration=0.0)})
+    found, _ = plan(weak, getkey())
+    assert feasible(found.evaluation)
+
+
+def test_without_samples_every_plan_is_feasible(getkey):
+    found, _ = plan(problem(target=2.5, bound=-3.0, samples=False), getkey())
+    assert feasible(found.evaluation)
+
+
+def test_exploration_is_demanded_up_to_the_threshold(getkey):
+    """The uncertainty is |a|: standing still is best, but 3 nats must be gathered."""
+    found, _ = plan(problem(threshold=3.0), getkey(), planner(iterations=12))
+    assert found.evaluation.information > 2.9
+    np.testing.assert_allclose(found.evaluation.information, np.sum(np.abs(found.actions)), rtol=1e-5)
+    still, _ = plan(problem(threshold=0.0), getkey(), planner(iterations=12))
+    assert np.sum(np.abs(still.actions)) < 1.0
+
+
+def test_actions_stay_within_their_bounds(getkey):
+    icem = planner(low=(-0.2,), high=(1.0,))
+    found, memory = plan(problem(target=100.0), getkey(), icem)
+    for actions in (found.actions, memory.elites):
+        assert np.all(actions >= -0.2 - 1e-6)
+        assert np.all(actions <= 1.0 + 1e-6)
+
+
+def test_memory_is_shifted_by_one_step(getkey):
+    """With one candidate too poor to win, the remembered plan, shifted, must be found again."""
+    icem = planner(candidates=40, elites=20, iterations=1, spread=1e-3)
+    good = jnp.array([[9.0], [1.0], [1.0], [0.5], [0.0], [0.0]], jnp.float32)  # the first action is in the past
+    memory = Memory(jnp.zeros((6, 1), jnp.float32), jnp.broadcast_to(good, (6, 6, 1)), jnp.array(True))
+    found, _ = plan(problem(target=2.5), getkey(), icem, memory=memory)
+    np.testing.assert_allclose(found.actions[:5, 0], good[1:, 0])
+    forgotten, _ = plan(problem(target=2.5), getkey(), icem)
+    assert forgotten.evaluation.value < found.evaluation.value
+
+
+def test_a_new_episode_forgets(getkey):
+    icem = planner()
+    assert not icem.forget().warm
+    _, memory = plan(problem(target=2.5), getkey(), icem)
+    assert memory.warm
+    np.testing.assert_array_equal(icem.forget().mean, np.zeros((6, 1)))
+
+
+def test_the_executed_plan_leads_the_remembered_elites(getkey):
+    found, memory = plan(problem(target=2.5), getkey())
+    np.testing.assert_array_equal(memory.elites[0], found.actions)
+
+
+def test_the_same_key_gives_the_same_plan_and_another_key_another(getkey):
+    key = getkey()
+    first, again = plan(problem(target=2.5), key)[0], plan(problem(target=2.5), key)[0]
+    assert np.array_equal(first.actions, again.actions)
+    assert not np.array_equal(first.actions, plan(problem(target=2.5), getkey())[0].actions)
+
+
+@pytest.mark.parametrize("chunk", [7, 64, 1000])
+def test_the_chunk_size_does_not_change_the_plan(chunk, getkey):
+    key = getkey()
+    reference, _ = plan(problem(target=2.5, bound=1.2), key, planner(chunk=128))
+    found, _ = plan(problem(target=2.5, bound=1.2), key, planner(chunk=chunk))
+    np.testing.assert_array_equal(found.actions, reference.actions)
+
+
+def test_another_problem_of_the_same_shape_is_not_compiled_again(getkey):
+    icem, base = planner(elites=19), problem(target=2.5)
+    with count_compilations() as first:
+        plan(base, getkey(), icem)
+    with count_compilations() as second:
+        plan(base.demanding(jnp.array(1.0, jnp.float32)), getkey(), icem, x=X + 1)
+    assert any("plan" in name for name in first)
+    assert not any("plan" in name for name in second)
+
+
+@contextmanager
+def count_compilations():
+    """The names of all functions that are compiled meanwhile."""
+    names: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: names.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("jax._src.interpreters.pxla")
+    logger.addHandler(handler)
+    try:
+        with jax.log_compiles():
+            yield names
+    finally:
+        logger.removeHandler(handler)

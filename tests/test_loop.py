@@ -1,0 +1,68 @@
+"""Algorithm 1: phases, stopping, bookkeeping."""
+
+import numpy as np
+import pytest
+
+from sbsrl import UserError, learn
+from sbsrl.loop import algorithm_1
+from sbsrl.runs import Specification
+
+
+def test_it_explores_and_ends_with_the_final_policy(tiny):
+    result = learn("pendulum", **tiny)
+    assert [(r.episode, r.phase) for r in result.records] == [(0, "explore"), (1, "explore"), (2, "final")]
+    assert result.learner.finished
+    assert int(result.learner.belief.data.count) == 100  # the final policy is run, not learned from
+
+
+def test_a_threshold_that_cannot_be_met_ends_exploration_at_once(tiny):
+    records = learn("pendulum", **tiny, exploration_threshold=1e6).records
+    assert [r.phase for r in records] == ["exploit", "exploit", "final"]
+    assert not any(r.exploring for r in records)
+
+
+def test_stopping_when_learned_returns_the_greedy_policy_without_further_episodes(tiny):
+    records = learn("pendulum", **tiny, exploration_threshold=1e6, stop_when_learned=True).records
+    assert [(r.episode, r.phase) for r in records] == [(0, "final")]
+
+
+def test_greedy_never_explores(tiny):
+    assert [r.phase for r in learn("pendulum", "greedy", **tiny).records] == ["exploit", "exploit", "final"]
+
+
+def test_a_record_says_what_happened(tiny):
+    spec = Specification.make("pendulum", "sbsrl", 3, "cpu", tiny)
+    outcome = next(algorithm_1(*spec.start()))
+    record, episode = outcome.record, outcome.episode
+    assert episode.states.shape == (51, 3)
+    assert episode.actions.shape == (50, 1)
+    np.testing.assert_allclose(record.reward, episode.rewards.sum())
+    np.testing.assert_allclose(record.cost, np.abs(episode.states[1:, 2]).max())
+    assert record.safe == (record.cost <= 6)
+    assert record.violation == max(record.cost - 6, 0)
+    assert record.feasible == (record.infeasible_plans == 0)
+    assert record.samples == 3
+    assert record.uncertainty > 0
+    assert 0 < record.evaluated <= 1
+
+
+def test_an_infeasible_problem_is_marked_and_the_run_goes_on(tiny):
+    """With a budget of 0.3 and nothing known, no plan is safe on all samples."""
+    records = learn("pendulum", **tiny, prior="none", budget=0.3).records
+    assert not records[0].feasible
+    assert records[0].infeasible_plans > 0
+    assert records[0].worst_plan > 0
+
+
+def test_the_returned_policy_acts(tiny, getkey):
+    result = learn("pendulum", **tiny)
+    solution = result.policy()
+    x = result.experiment.task.reset(getkey())
+    decision, state = solution.policy.act(x, solution.start, getkey())
+    assert -1 <= float(decision.action[0]) <= 1
+    assert state.step == 1
+
+
+def test_a_budget_that_the_tightening_eats_up_is_refused(tiny):
+    with pytest.raises(UserError, match="no policy can meet the tightened budget 0.05 - 0.1"):
+        learn("pendulum", **tiny, budget=0.05)

@@ -1,0 +1,77 @@
+"""A method is how its problem is built: what it constrains, what it maximises, what it demands."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from sbsrl import METHODS, UserError
+from sbsrl.experiment import make_experiment, make_learner
+from sbsrl.methods import Context, make_method
+from sbsrl.runs import Specification
+
+
+@pytest.fixture
+def problem(tiny):
+    def build(method, episode=0, exploring=True):
+        spec = Specification.make("pendulum", method, 0, "cpu", tiny)
+        experiment, learner = spec.start()
+        context = Context(experiment.task, learner.belief, spec.settings, episode, exploring, jax.random.key(0))
+        return experiment, experiment.method.problem(context)
+
+    return build
+
+
+@pytest.mark.parametrize(("method", "samples"), [("sbsrl", 3), ("greedy", 3), ("actsafe", 3), ("mean", 1), ("oracle", 1)])
+def test_safety_is_demanded_on_so_many_dynamics(problem, method, samples):
+    assert len(problem(method)[1].samples) == samples
+
+
+def test_unsafe_demands_no_safety(problem):
+    assert problem("unsafe")[1].samples is None
+
+
+def test_mean_constrains_the_nominal_dynamics(problem):
+    _, p = problem("mean")
+    x, a = jnp.array([-1.0, 0.0, 1.0], jnp.float32), jnp.array([0.3], jnp.float32)
+    assert (p.samples.member(jnp.int32(0))(x, a) == p.nominal(x, a)).all()
+
+
+def test_the_oracle_plans_with_the_true_dynamics(problem):
+    experiment, p = problem("oracle")
+    assert p.nominal is experiment.task.dynamics
+    assert p.samples.member(jnp.int32(0)) is experiment.task.dynamics
+
+
+def test_the_bound_is_the_tightened_budget(problem):
+    assert problem("sbsrl")[1].bound == jnp.float32(5.9)
+
+
+@pytest.mark.parametrize(("exploring", "threshold"), [(True, 500.0), (False, 0.0)])
+def test_exploration_is_demanded_only_while_exploring(problem, exploring, threshold):
+    assert problem("sbsrl", exploring=exploring)[1].threshold == threshold
+
+
+def test_actsafe_is_curious_first_and_then_wants_reward(problem):
+    x, a = jnp.array([-1.0, 0.0, 1.0], jnp.float32), jnp.array([0.3], jnp.float32)
+    experiment, first = problem("actsafe", episode=2, exploring=False)
+    assert first.reward(x, a, x) == first.uncertainty(x, a)
+    _, later = problem("actsafe", episode=3, exploring=False)
+    assert later.reward is experiment.task.reward
+
+
+def test_only_sbsrl_and_mean_have_the_exploration_constraint():
+    assert {name for name, method in METHODS.items() if method.explores} == {"sbsrl", "mean"}
+
+
+def test_an_unknown_method_is_answered_with_the_nearest():
+    with pytest.raises(UserError, match="did you mean 'greedy'"):
+        make_method("gredy")
+
+
+def test_samples_differ_between_episodes_and_repeat_with_the_key(tiny):
+    spec = Specification.make("pendulum", "sbsrl", 0, "cpu", tiny)
+    experiment = make_experiment("pendulum", "sbsrl", spec.settings)
+    belief = make_learner(experiment, 0).belief
+    first, again, other = (belief.samples(jax.random.key(k), 3).weights for k in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).all()

@@ -1,0 +1,25 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sbsrl.numerics import cos, sin
+
+
+@pytest.mark.parametrize(("fast", "exact"), [(cos, np.cos), (sin, np.sin)])
+def test_float32_is_accurate_to_1e_6_up_to_a_thousand(fast, exact):
+    x = np.linspace(-1000, 1000, 200_001, dtype=np.float32)
+    error = np.abs(np.asarray(fast(jnp.asarray(x))) - exact(x.astype(np.float64)))
+    assert error.max() < 1e-6
+
+
+@pytest.mark.parametrize(("fast", "exact"), [(cos, jnp.cos), (sin, jnp.sin)])
+def test_float64_is_exact(fast, exact):
+    x = jnp.linspace(-10, 10, 1001)
+    assert np.array_equal(fast(x), exact(x))
+
+
+def test_the_gradient_is_that_of_the_cosine():
+    x = jnp.linspace(-6, 6, 101, dtype=jnp.float32)
+    slope = jax.vmap(jax.grad(lambda v: cos(v[None])[0]))(x)
+    np.testing.assert_allclose(slope, -np.sin(np.asarray(x, np.float64)), atol=2e-5)

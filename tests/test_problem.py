@@ -1,0 +1,113 @@
+"""The penalised value against plain loops."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sbsrl.problem import Evaluation, Only, Penalties, Problem, feasible, nominal_return, penalise, rollout
+
+GAINS = np.array([0.5, 0.9, 1.3])
+
+
+class Line(eqx.Module):
+    """x' = g x + a."""
+
+    gain: jnp.ndarray
+
+    def __call__(self, x, a):
+        return self.gain * x + a
+
+
+class Lines(eqx.Module):
+    gains: jnp.ndarray
+
+    def __len__(self):
+        return len(self.gains)
+
+    def member(self, m):
+        return Line(self.gains[m])
+
+
+def problem(samples, threshold=0.0, aggregation="statewise"):
+    return Problem(
+        reward=lambda x, a, y: -jnp.sum(x**2) - 0.1 * jnp.sum(a**2),
+        nominal=Line(jnp.array(0.9)),
+        cost=lambda x, a, y: jnp.abs(y[0]),
+        aggregation=aggregation,
+        samples=samples,
+        bound=jnp.array(1.5),
+        uncertainty=lambda x, a: jnp.abs(x[0]),
+        threshold=jnp.array(threshold),
+        penalties=Penalties(cost=1000.0, exploration=10.0),
+    )
+
+
+X = np.array([1.0])
+PLANS = np.random.default_rng(0).uniform(-1, 1, (7, 4, 1))
+
+
+def by_hand(plan, gains, threshold, aggregation):
+    x, reward, information = X[0], 0.0, 0.0
+    for (a,) in plan:
+        reward += -(x**2) - 0.1 * a**2
+        information += abs(x)
+        x = 0.9 * x + a
+    hinges = []
+    for gain in gains:
+        x, costs = X[0], []
+        for (a,) in plan:
+            x = gain * x + a
+            costs.append(abs(x))
+        total = max(costs) if aggregation == "statewise" else sum(costs)
+        hinges.append(max(total - 1.5, 0.0))
+    value = reward - 1000 * sum(hinges) - 10 * max(threshold - information, 0)
+    return value, max(hinges, default=0.0), information if threshold > 0 else 0.0
+
+
+def evaluate(p):
+    x, plans = jnp.asarray(X), jnp.asarray(PLANS)
+    found = [nominal_return(p, x, plan) for plan in plans]
+    return penalise(p, x, plans, jnp.stack([f[0] for f in found]), jnp.stack([f[1] for f in found]))
+
+
+@pytest.mark.parametrize("aggregation", ["statewise", "sum"])
+@pytest.mark.parametrize("threshold", [0.0, 3.0])
+@pytest.mark.parametrize("gains", [GAINS, ()])
+def test_value_violation_and_information_are_those_computed_by_hand(gains, threshold, aggregation):
+    samples = Lines(jnp.asarray(GAINS)) if len(gains) else None
+    got = evaluate(problem(samples, threshold, aggregation))
+    expected = [by_hand(plan, gains, threshold, aggregation) for plan in PLANS]
+    for part, column in zip(got, zip(*expected, strict=True), strict=True):
+        np.testing.assert_allclose(part, column, rtol=1e-12, atol=1e-12)
+
+
+def test_the_nominal_return_bounds_the_value():
+    p = problem(Lines(jnp.asarray(GAINS)), threshold=3.0)
+    returns = np.array([nominal_return(p, jnp.asarray(X), jnp.asarray(plan))[0] for plan in PLANS])
+    assert np.all(evaluate(p).value <= returns)
+
+
+def test_a_single_member_stands_for_all():
+    only = Only(Line(jnp.array(0.9)))
+    assert len(only) == 1
+    np.testing.assert_array_equal(
+        evaluate(problem(only)).violation, evaluate(problem(Lines(jnp.array([0.9])))).violation
+    )
+
+
+def test_feasible_means_no_violation_on_any_sample():
+    e = Evaluation(*(jnp.array(v) for v in ([1.0, 1.0], [0.0, 1e-9], [0.0, 0.0])))
+    assert feasible(e).tolist() == [True, False]
+
+
+def test_rollout_has_all_states():
+    states = rollout(Line(jnp.array(2.0)), jnp.array([1.0]), jnp.array([[0.0], [1.0]]))
+    np.testing.assert_array_equal(states, [[1.0], [2.0], [5.0]])
+
+
+def test_demanding_changes_the_threshold_only():
+    before = problem(None, threshold=3.0)
+    after = before.demanding(jnp.array(1.0))
+    assert (float(before.threshold), float(after.threshold)) == (3.0, 1.0)
+    assert after.bound is before.bound
