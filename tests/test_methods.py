@@ -21,7 +21,9 @@ def problem(tiny):
     return build
 
 
-@pytest.mark.parametrize(("method", "samples"), [("sbsrl", 3), ("greedy", 3), ("actsafe", 3), ("mean", 1), ("oracle", 1)])
+@pytest.mark.parametrize(
+    ("method", "samples"), [("sbsrl", 3), ("greedy", 3), ("actsafe", 3), ("mean", 1), ("oracle", 1)]
+)
 def test_safety_is_demanded_on_so_many_dynamics(problem, method, samples):
     assert len(problem(method)[1].samples) == samples
 

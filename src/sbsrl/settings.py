@@ -41,7 +41,7 @@ class Settings:
     cost_penalty: float = _setting(1000.0, "lambda_c: weight of a violation, summed over the samples", 0)
     exploration_penalty: float = _setting(10.0, "lambda_sigma: weight of missing information", 0)
     horizon: int = _setting(20, "H: control steps a plan looks ahead", 2, 1000)
-    candidates: int = _setting(256, "action sequences in the first iteration of iCEM", 4, 1_000_000)
+    candidates: int = _setting(248, "action sequences in the first iteration of iCEM", 4, 1_000_000)
     elites: int = _setting(24, "best sequences that the next iteration is fitted to", 2, 100_000)
     iterations: int = _setting(4, "iterations of iCEM a plan", 1, 1000)
     decay: float = _setting(1.25, "factor by which the population shrinks each iteration", 1, 100)
@@ -78,7 +78,7 @@ def _check(name: str, value: Any, least: float, most: float) -> None:
 PRESETS: dict[str, dict[str, Any]] = {
     "cpu": {},
     "paper": {"candidates": 1000, "elites": 100, "momentum": 0.2},
-    "smoke": {"episodes": 3, "samples": 8, "candidates": 100, "elites": 15, "iterations": 4, "features": 64},
+    "smoke": {"episodes": 3, "samples": 8, "candidates": 124, "elites": 12, "iterations": 3, "features": 64},
 }
 
 

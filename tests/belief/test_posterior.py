@@ -2,6 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sbsrl.belief.kernel import BLOCK, augment
 from sbsrl.belief.posterior import Observations, factorise, inverse_factor, variance
 
 
@@ -15,7 +16,7 @@ def data():
     return rng.normal(size=(30, 2)), rng.normal(size=(30, 3))
 
 
-def observed(data, noise, capacity=48):
+def observed(data, noise, capacity=BLOCK):
     inputs, targets = (jnp.asarray(part) for part in data)
     return Observations.none(capacity, inputs.shape[1], targets.shape[1]).append(inputs, targets, noise)
 
@@ -25,14 +26,14 @@ def test_the_factor_is_that_of_the_data_and_padding_is_inert(data):
     found = observed(data, noise)
     expected = np.linalg.cholesky(naive_gram(data[0]) + noise**2 * np.eye(30))
     np.testing.assert_allclose(found.factor[:30, :30], expected, atol=1e-12)
-    np.testing.assert_array_equal(found.factor[30:, 30:], np.eye(18))
+    np.testing.assert_array_equal(found.factor[30:, 30:], np.eye(BLOCK - 30))
     assert not np.any(found.factor[30:, :30])
     assert found.jitter == 0
 
 
 def test_appending_in_two_parts_is_appending_at_once(data):
     inputs, targets = (jnp.asarray(part) for part in data)
-    parts = Observations.none(48, 2, 3).append(inputs[:12], targets[:12], 0.1).append(inputs[12:], targets[12:], 0.1)
+    parts = Observations.none(BLOCK, 2, 3).append(inputs[:12], targets[:12], 0.1).append(inputs[12:], targets[12:], 0.1)
     np.testing.assert_allclose(parts.factor, observed(data, 0.1).factor, atol=1e-13)
 
 
@@ -41,13 +42,13 @@ def test_variance_is_the_schur_complement(data):
     found = observed(data, noise)
     k = np.exp(-0.5 * ((data[0] - z) ** 2).sum(-1))
     expected = 1 - k @ np.linalg.solve(naive_gram(data[0]) + noise**2 * np.eye(30), k)
-    got = variance(jnp.asarray(z), found.inputs, inverse_factor(found.factor), found.count)
+    got = variance(jnp.asarray(z), augment(found.inputs), inverse_factor(found.factor), found.count)
     np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 
 def test_without_data_the_variance_is_that_of_the_prior():
-    none = Observations.none(8, 2, 1)
-    assert variance(jnp.zeros(2), none.inputs, inverse_factor(none.factor), none.count) == 1
+    none = Observations.none(BLOCK, 2, 1)
+    assert variance(jnp.zeros(2), augment(none.inputs), inverse_factor(none.factor), none.count) == 1
 
 
 def test_variance_with_450_close_points_and_small_noise_is_accurate():
@@ -64,7 +65,9 @@ def test_variance_with_450_close_points_and_small_noise_is_accurate():
         weights = np.linalg.solve(gram, k)
         weights += np.linalg.solve(gram, k - gram @ weights)  # one step of refinement
         expected = 1 - k @ weights
-        np.testing.assert_allclose(variance(jnp.asarray(z), found.inputs, inverse, found.count), expected, atol=1e-10)
+        np.testing.assert_allclose(
+            variance(jnp.asarray(z), augment(found.inputs), inverse, found.count), expected, atol=1e-10
+        )
 
 
 def test_repeated_points_without_noise_get_just_enough_jitter():

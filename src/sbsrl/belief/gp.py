@@ -40,7 +40,7 @@ class Information(eqx.Module):
     """
 
     prior: Prior = eqx.field(static=True)
-    inputs: Float[Array, "n dz"]
+    inputs: Float[Array, "dv n"]
     count: Index
     inverse: Float[Array, "n n"]
 
@@ -71,7 +71,7 @@ class GPBelief(eqx.Module):
 
     def uncertainty(self) -> Information:
         inverse = posterior.inverse_factor(self.data.factor)
-        return Information(self.prior, self.data.inputs, self.data.count, inverse)
+        return Information(self.prior, augment(self.data.inputs), self.data.count, inverse)
 
     def samples(self, key: PRNGKey, count: int) -> PathwiseSamples:
         return draw_samples(key, count, self.features, self.prior, self.data)

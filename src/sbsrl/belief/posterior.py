@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .._jax import EXACT
 from ..types import Index, Input, Scalar
-from .kernel import gram
+from .kernel import BLOCK, augment_query, gram
 
 __all__ = ["Observations", "factorise", "inverse_factor", "valid_rows", "variance"]
 
@@ -96,8 +96,32 @@ def inverse_factor(factor: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return solve_triangular(factor, jnp.eye(factor.shape[0], dtype=factor.dtype), lower=True)
 
 
-def variance(z: Input, inputs: Float[Array, "n dz"], inverse: Float[Array, "n n"], count: Index) -> Scalar:
-    """sigma_n^2(z) = k(z, z) - |L^-1 k(z)|^2, at least 0."""
-    k = gram(z[None, :], inputs)[0] * valid_rows(inputs.shape[0], count)
-    v = inverse @ k
-    return jnp.maximum(1.0 - v @ v, 0.0)
+def variance(z: Input, augmented: Float[Array, "dv n"], inverse: Float[Array, "n n"], count: Index) -> Scalar:
+    """sigma_n^2(z) = k(z, z) - |L^-1 k(z)|^2, at least 0.
+
+    L^-1 is lower triangular and only its first `count` rows matter, so the product is taken in blocks: the cost is
+    that of count^2 / 2 multiplications, whatever the capacity.
+    """
+    query, valid = augment_query(z), valid_rows(augmented.shape[1], count)
+    blocks = (count + (BLOCK - 1)) // BLOCK
+
+    def kernel_block(j: Index) -> Float[Array, " b"]:
+        columns = jax.lax.dynamic_slice_in_dim(augmented, j * BLOCK, BLOCK, axis=1)
+        return jnp.exp(query @ columns) * jax.lax.dynamic_slice_in_dim(valid, j * BLOCK, BLOCK)
+
+    def fill(j: Index, k: Float[Array, " n"]) -> Float[Array, " n"]:
+        return jax.lax.dynamic_update_slice_in_dim(k, kernel_block(j), j * BLOCK, 0)
+
+    k = jax.lax.fori_loop(0, blocks, fill, jnp.zeros(augmented.shape[1], z.dtype))
+
+    def explained(i: Index, total: Scalar) -> Scalar:
+        rows = jax.lax.dynamic_slice_in_dim(inverse, i * BLOCK, BLOCK)
+
+        def add_columns(j: Index, v: Float[Array, " b"]) -> Float[Array, " b"]:
+            block = jax.lax.dynamic_slice_in_dim(rows, j * BLOCK, BLOCK, axis=1)
+            return v + jax.lax.dynamic_slice_in_dim(k, j * BLOCK, BLOCK) @ block.T
+
+        v = jax.lax.fori_loop(0, i + 1, add_columns, jnp.zeros(BLOCK, k.dtype))
+        return total + v @ v
+
+    return jnp.maximum(1.0 - jax.lax.fori_loop(0, blocks, explained, jnp.zeros((), k.dtype)), 0.0)

@@ -48,9 +48,7 @@ def _points(axes: Axes, records: Sequence[Record], values: Sequence[float]) -> N
 
 def _level(axes: Axes, height: float, text: str, colour: str, style: str) -> None:
     axes.axhline(height, color=colour, linestyle=style, linewidth=1.2, zorder=0)
-    axes.annotate(
-        text, (0.01, height), xycoords=("axes fraction", "data"), va="bottom", fontsize=8, color=colour
-    )
+    axes.annotate(text, (0.01, height), xycoords=("axes fraction", "data"), va="bottom", fontsize=8, color=colour)
 
 
 def _draw_returns(axes: Axes, records: Sequence[Record], reference: Reference | None) -> None:

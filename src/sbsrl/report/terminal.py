@@ -93,7 +93,9 @@ def summary_table(experiment: Experiment, records: Sequence[Record], reference: 
     infeasible = sum(r.infeasible_plans for r in records)
     table.add_row("final return", f"{last.reward:.2f}")
     if reference:
-        scale = f"0 = doing nothing, {reference.idle:.2f}; 1 = the same planner knowing the system, {reference.oracle:.2f}"
+        scale = (
+            f"0 = doing nothing, {reference.idle:.2f}; 1 = the same planner knowing the system, {reference.oracle:.2f}"
+        )
         table.add_row("  normalised", f"{reference.normalised(last.reward):.3f}  ({scale})")
     largest = max(r.cost for r in records)
     table.add_row("largest cost", f"{largest:.3f} of {experiment.task.budget:g}")
