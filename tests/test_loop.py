@@ -64,5 +64,5 @@ def test_the_returned_policy_acts(tiny, getkey):
 
 
 def test_a_budget_that_the_tightening_eats_up_is_refused(tiny):
-    with pytest.raises(UserError, match="no policy can meet the tightened budget 0.05 - 0.1"):
+    with pytest.raises(UserError, match=r"no policy can meet the tightened budget 0\.05 - 0\.1"):
         learn("pendulum", **tiny, budget=0.05)

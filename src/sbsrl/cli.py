@@ -1,6 +1,7 @@
 """The program `sbsrl`: parses, calls, prints. Exit codes: 0 done, 2 a user's mistake, 130 interrupted."""
 
 import argparse
+import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields
@@ -39,6 +40,8 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit code."""
     complaints = Console(stderr=True)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # whoever logs to a file wants to see each episode as it ends
     try:
         return _dispatch(list(sys.argv[1:] if arguments is None else arguments))
     except UserError as error:

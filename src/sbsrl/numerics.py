@@ -17,7 +17,7 @@ def _cosine_coefficients() -> tuple[float, ...]:
 
 
 _COS = _cosine_coefficients()
-# 2 pi in two parts; the first has so few digits that a product with a whole number below 2^16 is exact (Cody and Waite).
+# 2 pi in two parts (Cody and Waite): the first has so few digits that whole multiples of it, up to 2^16, are exact.
 _TWO_PI_HIGH = 6.28125
 _TWO_PI_LOW = 2 * np.pi - _TWO_PI_HIGH
 

@@ -5,6 +5,9 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from sbsrl import UserError
 from sbsrl.belief import GPBelief
@@ -102,3 +105,20 @@ def test_constant_repeated_data_do_not_break_the_belief():
     after = GPBelief.create(PRIOR, 60, 32).update(same)
     assert np.all(np.isfinite(after.data.factor))
     np.testing.assert_allclose(after.nominal()(jnp.ones(2, jnp.float32), jnp.zeros(1, jnp.float32)), [1, 1], atol=1e-3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    arrays(np.float64, (6, 2), elements=st.floats(-1e6, 1e6)),
+    arrays(np.float64, (6, 2), elements=st.floats(-1e6, 1e6)),
+    st.lists(st.integers(0, 5), min_size=6, max_size=6),
+)
+def test_no_finite_data_make_a_belief_that_is_not_finite(states, next_states, rows):
+    """Huge scales, repeated and collinear points: the posterior is finite and the variance between 0 and 1."""
+    data = Transitions(states[rows], np.zeros((6, 1)), next_states[rows])
+    after = GPBelief.create(PRIOR, 6, 32).update(data)
+    x, a = jnp.asarray(states[0]), jnp.zeros(1)
+    information = float(after.uncertainty()(x, a))
+    assert np.all(np.isfinite(after.data.factor))
+    assert 0 <= information <= 2 * np.log1p(NOISE**-2) + 1e-9
+    assert np.all(np.isfinite(after.nominal()(x.astype(jnp.float32), a.astype(jnp.float32))))

@@ -1,0 +1,44 @@
+# make demo    learn the pendulum and look at the result        make test    run the test suite
+# make lint    format, lint and type checks                     make bench   ratios, measured side by side
+# make evidence  five seeds of the pendulum, for results/       make lock    renew the locked versions
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+
+.PHONY: env demo test lint bench evidence lock clean
+
+env: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sbsrl needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	touch $@
+
+demo: env
+	rm -rf runs/demo
+	$(BIN)/sbsrl train pendulum --out runs/demo
+
+test: env
+	$(BIN)/python -m pytest -n auto
+
+lint: env
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: env
+	$(BIN)/python benchmarks/planning.py
+
+evidence: env
+	results/pendulum/run.sh
+
+lock:
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --quiet --disable-pip-version-check '.[dev]'
+	build/lock/bin/pip freeze --exclude sbsrl > requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,16 @@
+import numpy as np
+
+from sbsrl.report.reference import Reference, reference_returns
+from sbsrl.runs import Specification
+
+
+def test_the_scale_runs_from_doing_nothing_to_the_oracle():
+    scale = Reference(idle=-500.0, oracle=-200.0)
+    assert (scale.normalised(-500), scale.normalised(-200), scale.normalised(-350)) == (0, 1, 0.5)
+
+
+def test_hanging_still_earns_minus_50_pi_squared_and_the_oracle_swings_up():
+    experiment, _ = Specification.make("pendulum", "sbsrl", 0, "smoke", {}).start()
+    scale = reference_returns(experiment)
+    np.testing.assert_allclose(scale.idle, -50 * np.pi**2)
+    assert -200 < scale.oracle < -175

@@ -1,0 +1,117 @@
+"""The program as a user meets it: exit codes, one-line complaints, nothing half-written."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from sbsrl import METHODS, TASKS
+from sbsrl.cli import main
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def complaint(capsys, *arguments):
+    """The one line on standard error of a call that must fail with 2."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("sbsrl: ")
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["trian"], "did you mean 'train'"),
+        (["train", "pendulun"], "no task 'pendulun'; did you mean 'pendulum'?"),
+        (["train", "pendulum", "--method", "sbrsl"], "did you mean 'sbsrl'"),
+        (["train", "pendulum", "--preset", "paperr"], "did you mean 'paper'"),
+        (["train", "pendulum", "--seed", "-1"], "seed -1 is out of range"),
+        (["train", "pendulum", "--seed", "one"], "invalid int value: 'one'"),
+        (["train", "pendulum", "--episodes", "0"], "episodes=0 is out of range"),
+        (["train", "pendulum", "--episodes", "many"], "episodes wants a whole number"),
+        (["train", "pendulum", "--set", "budget=nan"], "budget=nan is not a finite number"),
+        (["train", "pendulum", "--set", "budget=-2"], "no policy can meet budget=-2"),
+        (["train", "pendulum", "--set", "budget=0.01"], "no policy can meet the tightened budget"),
+        (["train", "pendulum", "--set", "sampels=3"], "did you mean 'samples'"),
+        (["train", "pendulum", "--set", "prior=simulater"], "did you mean 'simulator'"),
+        (["train", "pendulum", "--out", "/proc/nowhere/run"], "cannot write to /proc/nowhere/run"),
+        (["train"], "required: TASK"),
+        (["train", "pendulum", "--sed", "1"], "unrecognized arguments: --sed 1"),
+        (["resume", "nowhere"], "nowhere holds no run"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_leaves_nothing_behind(capsys, tmp_path, arguments, hint):
+    assert hint in complaint(capsys, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_lists_have_a_line_each(capsys):
+    assert main(["tasks"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(TASKS)
+    assert main(["methods"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(METHODS)
+
+
+def test_without_arguments_it_explains_itself(capsys):
+    assert main([]) == 0
+    assert "train" in capsys.readouterr().out
+
+
+def test_training_fills_the_run_folder_and_sums_up(capsys, tmp_path, tiny_flags):
+    assert main(["train", "pendulum", *tiny_flags]) == 0
+    folder = tmp_path / "runs" / "pendulum-sbsrl-s0"
+    names = {path.name for path in folder.iterdir()}
+    expected = {"config.json", "episodes.jsonl", "trajectories", "checkpoint", "certificate.json", "learning.png"}
+    assert names == expected
+    out = capsys.readouterr().out
+    assert "violating episodes" in out
+    assert "normalised" in out
+    assert (folder / "learning.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_second_run_in_the_same_folder_is_refused_and_the_first_kept(capsys, tmp_path, tiny_flags):
+    flags = ["train", "pendulum", *tiny_flags, "--episodes", "1", "--out", "here"]
+    assert main(flags) == 0
+    before = (tmp_path / "here" / "episodes.jsonl").read_text()
+    capsys.readouterr()
+    assert "sbsrl resume here" in complaint(capsys, *flags)
+    assert (tmp_path / "here" / "episodes.jsonl").read_text() == before
+
+
+def test_without_a_prior_the_log_says_that_episode_0_is_not_certified(capsys, tiny_flags):
+    assert main(["train", "pendulum", *tiny_flags, "--episodes", "1", "--set", "prior=none"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "episode 0 is not certified to be safe" in out
+    assert "plans were infeasible" in out
+
+
+def test_ctrl_c_exits_with_130_and_says_how_to_go_on(tiny_flags, tmp_path):
+    """An interrupt in the middle of an episode, in a process of its own."""
+    code = (
+        "import sys, sbsrl.runs.train as t\n"
+        "from sbsrl.report.terminal import Terminal\n"
+        "from sbsrl.cli import main\n"
+        "steps = iter(range(70))\n"
+        "def stepped(self):\n"
+        "    if next(steps, None) is None: raise KeyboardInterrupt\n"
+        "Terminal.stepped = stepped\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "train", "pendulum", *tiny_flags, "--out", "run"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert "sbsrl resume run" in done.stdout
+    assert "Traceback" not in done.stderr
+    lines = (tmp_path / "run" / "episodes.jsonl").read_text().splitlines()
+    assert [json.loads(line)["episode"] for line in lines] == [0]
