@@ -17,6 +17,7 @@ __all__ = [
     "fourier_features",
     "fourier_frequencies",
     "gram",
+    "kernel_values",
     "padded_size",
     "weighted_sum",
 ]
@@ -47,6 +48,11 @@ def augment_query(z: Input) -> Float[Array, " dv"]:
     return jnp.concatenate([z, jnp.ones_like(z[:1]), -0.5 * jnp.sum(z**2, keepdims=True)])
 
 
+def kernel_values(query: Float[Array, " dv"], columns: Float[Array, "dv b"]) -> Float[Array, " b"]:
+    """k(z, z_i) from augmented vectors. The logarithm is cut at 0, which rounding may exceed far from the origin."""
+    return jnp.exp(jnp.minimum(query @ columns, 0))
+
+
 def weighted_sum(
     z: Input, augmented: Float[Array, "dv n"], weights: Float[Array, "n dx"], count: Index
 ) -> Float[Array, " dx"]:
@@ -59,7 +65,7 @@ def weighted_sum(
     def add_block(i: Index, total: Float[Array, " dx"]) -> Float[Array, " dx"]:
         columns = jax.lax.dynamic_slice_in_dim(augmented, i * BLOCK, BLOCK, axis=1)
         w = jax.lax.dynamic_slice_in_dim(weights, i * BLOCK, BLOCK)
-        return total + jnp.exp(query @ columns) @ w
+        return total + kernel_values(query, columns) @ w
 
     blocks = (count + (BLOCK - 1)) // BLOCK
     return jax.lax.fori_loop(0, blocks, add_block, jnp.zeros(weights.shape[1], weights.dtype))

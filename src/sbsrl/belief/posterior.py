@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .._jax import EXACT
 from ..types import Index, Input, Scalar
-from .kernel import BLOCK, augment_query, gram
+from .kernel import BLOCK, augment_query, gram, kernel_values
 
 __all__ = ["Observations", "factorise", "inverse_factor", "valid_rows", "variance"]
 
@@ -107,7 +107,7 @@ def variance(z: Input, augmented: Float[Array, "dv n"], inverse: Float[Array, "n
 
     def kernel_block(j: Index) -> Float[Array, " b"]:
         columns = jax.lax.dynamic_slice_in_dim(augmented, j * BLOCK, BLOCK, axis=1)
-        return jnp.exp(query @ columns) * jax.lax.dynamic_slice_in_dim(valid, j * BLOCK, BLOCK)
+        return kernel_values(query, columns) * jax.lax.dynamic_slice_in_dim(valid, j * BLOCK, BLOCK)
 
     def fill(j: Index, k: Float[Array, " n"]) -> Float[Array, " n"]:
         return jax.lax.dynamic_update_slice_in_dim(k, kernel_block(j), j * BLOCK, 0)

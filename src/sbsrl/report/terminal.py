@@ -32,13 +32,13 @@ class Terminal:
         self._bar = self._progress.add_task("preparing", total=None)
 
     def __enter__(self) -> "Terminal":
-        self._progress.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if self._progress.live.is_started:
+            self._progress.stop()
 
     def started(self, experiment: Experiment, done: list[Record], folder: Path | None) -> None:
         settings, task = experiment.settings, experiment.task
@@ -48,6 +48,7 @@ class Terminal:
             f"{settings.samples} samples, {task.cost_name} <= {task.budget:g}" + (f", in {folder}" if folder else ""),
             highlight=False,
         )
+        self._progress.start()
         total = (settings.episodes + 1) * task.horizon
         self._progress.update(self._bar, total=total, completed=len(done) * task.horizon)
         self._describe_episode(len(done))
