@@ -1,0 +1,37 @@
+"""Files that are either written whole or not at all, and disk errors in one clear line."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import UserError
+
+__all__ = ["disk", "write_atomically"]
+
+
+@contextmanager
+def disk(path: Path) -> Iterator[None]:
+    """Turns the failure of a disk into a message that the user can act on."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"cannot write to {path} ({reason}); free some space or choose another place with --out."
+        ) from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replaces the file in one step that survives a crash at any moment."""
+    with disk(path):
+        temporary = path.with_name(f".{path.name}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise

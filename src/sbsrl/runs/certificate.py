@@ -1,0 +1,46 @@
+"""What a run may claim about safety, in words and numbers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..loop import Experiment, Record
+
+__all__ = ["certificate", "first_episode_warning"]
+
+
+def first_episode_warning(experiment: Experiment) -> str | None:
+    """A plain word for runs whose first episode nothing can make safe."""
+    if experiment.task.prior.certifies_first_episode:
+        return None
+    return (
+        f"prior '{experiment.task.prior.name}': nothing is known of the system, so episode 0 is not certified to be "
+        "safe, and no choice of settings can make it so. Use a prior on anything that can break."
+    )
+
+
+def certificate(experiment: Experiment, records: Sequence[Record]) -> dict[str, Any]:
+    """No guarantee is claimed for a sample count that was chosen and not derived; what was seen is counted."""
+    task, settings = experiment.task, experiment.settings
+    return {
+        "guarantee": "none",
+        "reason": (
+            f"M = {settings.samples} samples and the tightening {settings.tightening:g} are heuristic choices, not "
+            "derived from the sample-count lemma; samples are redrawn from the posterior; plans are found by search."
+        ),
+        "first_episode": first_episode_warning(experiment) or "the prior claims a safe first episode (assumption 3)",
+        "assumptions": {
+            "prior": task.prior.name,
+            "rkhs_bound": task.prior.bound,
+            "rkhs_bound_source": task.prior.bound_source,
+            "noise": task.prior.noise,
+            "scale": list(task.prior.scale),
+            "lengthscales": list(task.prior.lengthscales),
+        },
+        "observed": {
+            "episodes": len(records),
+            "violating_episodes": [r.episode for r in records if not r.safe],
+            "largest_violation": max((r.violation for r in records), default=0.0),
+            "infeasible_episodes": [r.episode for r in records if not r.feasible],
+            "infeasible_plans": sum(r.infeasible_plans for r in records),
+        },
+    }

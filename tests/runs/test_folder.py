@@ -1,0 +1,111 @@
+import errno
+import json
+
+import numpy as np
+import pytest
+
+from sbsrl import RunFolder, UserError
+from sbsrl.loop import algorithm_1
+from sbsrl.runs import Specification, atomic
+
+
+@pytest.fixture
+def spec(tiny):
+    return Specification.make("pendulum", "sbsrl", 0, "cpu", tiny)
+
+
+@pytest.fixture
+def outcomes(spec):
+    return list(algorithm_1(*spec.start()))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder.create(tmp_path / "run", {"task": "pendulum"})
+
+
+def test_a_new_folder_holds_its_configuration(folder):
+    assert folder.config == {"task": "pendulum"}
+    assert {p.name for p in folder.path.iterdir()} == {"config.json", "episodes.jsonl", "trajectories", "checkpoint"}
+    assert folder.records() == []
+
+
+def test_episodes_come_back_as_they_were(folder, outcomes):
+    for outcome in outcomes:
+        folder.add(outcome)
+    assert folder.records() == [outcome.record for outcome in outcomes]
+    back = folder.trajectory(1)
+    for got, expected in zip(back, outcomes[1].episode, strict=True):
+        assert np.array_equal(got, expected)
+
+
+def test_every_line_has_the_promised_fields(folder, outcomes):
+    folder.add(outcomes[0])
+    line = json.loads((folder.path / "episodes.jsonl").read_text())
+    promised = "episode phase reward cost budget violation safe feasible exploring uncertainty samples seconds"
+    assert set(promised.split()) <= set(line)
+
+
+def test_lines_that_the_checkpoint_does_not_account_for_are_removed(folder, outcomes, spec):
+    """As after a kill between the line and the checkpoint, and in the middle of a line."""
+    folder.add(outcomes[0])
+    with (folder.path / "episodes.jsonl").open("a") as file:
+        file.write(json.dumps(outcomes[1].record._asdict()) + "\n" + '{"episode": 2, "pha')
+    learner = folder.restore(spec.start()[1])
+    assert folder.records() == [outcomes[0].record]
+    assert learner.episode == 1
+
+
+def test_before_the_first_episode_there_is_nothing_to_restore(folder, spec):
+    _, fresh = spec.start()
+    assert folder.restore(fresh) is fresh
+
+
+def test_lost_lines_are_reported(folder, outcomes, spec):
+    folder.add(outcomes[0])
+    (folder.path / "episodes.jsonl").write_text("")
+    with pytest.raises(UserError, match="has lost lines: 0 of 1"):
+        folder.restore(spec.start()[1])
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(folder):
+    with pytest.raises(UserError, match="holds a run already; continue it with 'sbsrl resume"):
+        RunFolder.create(folder.path, {})
+
+
+def test_a_folder_that_holds_anything_is_not_used(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(UserError, match="not an empty folder"):
+        RunFolder.create(tmp_path, {})
+
+
+def test_an_empty_folder_may_be_used(tmp_path):
+    (tmp_path / "run").mkdir()
+    assert RunFolder.create(tmp_path / "run", {"a": 1}).config == {"a": 1}
+
+
+def test_a_folder_without_a_run_cannot_be_opened(tmp_path):
+    with pytest.raises(UserError, match="holds no run"):
+        RunFolder.open(tmp_path)
+
+
+def full_disk(*args):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_leaves_no_half_made_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic.os, "fsync", full_disk)
+    with pytest.raises(UserError, match=r"cannot write to .*No space left on device.*--out"):
+        RunFolder.create(tmp_path / "run", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fills_up_during_a_run_leaves_it_resumable(folder, outcomes, spec, monkeypatch):
+    folder.add(outcomes[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.os, "fsync", full_disk)
+        with pytest.raises(UserError, match="No space left"):
+            folder.add(outcomes[1])
+    assert folder.restore(spec.start()[1]).episode == 1
+    folder.add(outcomes[1])
+    assert folder.records() == [outcomes[0].record, outcomes[1].record]

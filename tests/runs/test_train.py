@@ -1,0 +1,134 @@
+"""Exact resume: however a run stopped, it ends as if it had not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sbsrl import RunFolder, UserError, learn, resume
+from sbsrl.runs import Specification
+from sbsrl.runs import train as run_spec
+
+
+def ledger(folder: Path) -> list[dict]:
+    """All lines without the time they took."""
+    lines = [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+class Interrupts:
+    """An observer that presses Ctrl-C after so many steps, which may be in the middle of an episode."""
+
+    def __init__(self, steps):
+        self.left = steps
+
+    def started(self, experiment, done, folder):
+        pass
+
+    def note(self, text):
+        pass
+
+    def finished_episode(self, record):
+        pass
+
+    def stepped(self):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def reference(tiny, tmp_path):
+    learn("pendulum", **tiny, out=tmp_path / "reference")
+    return ledger(tmp_path / "reference")
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(tiny, tmp_path, reference):
+    learn("pendulum", **tiny, out=tmp_path / "again")
+    learn("pendulum", **tiny, seed=1, out=tmp_path / "other")
+    assert ledger(tmp_path / "again") == reference
+    assert ledger(tmp_path / "other") != reference
+
+
+@pytest.mark.parametrize("steps", [20, 50, 73, 149])
+def test_an_interrupted_run_resumes_exactly(tiny, tmp_path, reference, steps):
+    spec = Specification.make("pendulum", "sbsrl", 0, "cpu", tiny)
+    with pytest.raises(KeyboardInterrupt):
+        run_spec(spec, tmp_path / "run", Interrupts(steps))
+    assert len(ledger(tmp_path / "run")) == steps // 50 - (steps == 50)
+    resume(tmp_path / "run")
+    assert ledger(tmp_path / "run") == reference
+
+
+def test_trajectories_are_resumed_exactly_too(tiny, tmp_path):
+    learn("pendulum", **tiny, out=tmp_path / "whole")
+    spec = Specification.make("pendulum", "sbsrl", 0, "cpu", tiny)
+    with pytest.raises(KeyboardInterrupt):
+        run_spec(spec, tmp_path / "parts", Interrupts(60))
+    resume(tmp_path / "parts")
+    for episode in range(3):
+        whole, parts = (RunFolder.open(tmp_path / name).trajectory(episode) for name in ("whole", "parts"))
+        assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+
+
+def test_a_killed_process_resumes_exactly(tiny_flags, tmp_path):
+    """kill -9 at a moment that nobody chose, then `sbsrl resume`, against an uninterrupted run of the program."""
+    program = [sys.executable, "-m", "sbsrl"]
+    flags = ["train", "pendulum", *tiny_flags, "--set", "episodes=4"]
+    subprocess.run([*program, *flags, "--out", tmp_path / "whole"], check=True, capture_output=True)
+    killed = tmp_path / "killed"
+    process = subprocess.Popen([*program, *flags, "--out", killed], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not (killed / "episodes.jsonl").exists() or len(ledger(killed)) < 2:
+        assert time.monotonic() < deadline, "the run did not get to its second episode"
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert len(ledger(killed)) < 5, "the run was over before it could be killed"
+    subprocess.run([*program, "resume", killed], check=True, capture_output=True)
+    assert ledger(killed) == ledger(tmp_path / "whole")
+
+
+def test_resuming_a_finished_run_changes_nothing(tiny, tmp_path, reference):
+    resume(tmp_path / "reference")
+    assert ledger(tmp_path / "reference") == reference
+
+
+def test_the_configuration_is_complete(tiny, tmp_path):
+    spec = Specification.make("pendulum", "greedy", 7, "smoke", {**tiny, "episodes": 1})
+    run_spec(spec, tmp_path / "run")
+    config = RunFolder.open(tmp_path / "run").config
+    assert (config["task"], config["method"], config["seed"], config["preset"]) == ("pendulum", "greedy", 7, "smoke")
+    assert config["settings"]["samples"] == 3
+    assert config["settings"]["decay"] == 1.25
+    assert {"sbsrl", "jax", "python"} <= set(config["versions"])
+
+
+def test_the_certificate_claims_nothing_and_counts(tiny, tmp_path):
+    learn("pendulum", **tiny, prior="none", out=tmp_path / "run")
+    certificate = json.loads((tmp_path / "run" / "certificate.json").read_text())
+    assert certificate["guarantee"] == "none"
+    assert "not certified" in certificate["first_episode"]
+    assert certificate["observed"]["episodes"] == 3
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seeds_out_of_range_are_refused(seed):
+    with pytest.raises(UserError, match="seed .* is out of range"):
+        learn("pendulum", seed=seed)
+
+
+def test_a_configuration_of_another_version_is_explained(tiny, tmp_path):
+    learn("pendulum", **{**tiny, "episodes": 1}, out=tmp_path / "run")
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    config["settings"]["colour_of_the_sky"] = "blue"
+    path.write_text(json.dumps(config))
+    with pytest.raises(UserError, match="does not fit this version"):
+        resume(tmp_path / "run")
