@@ -1,11 +1,15 @@
 """How this package uses JAX: double precision available, compiled programs kept on disk.
 
 Gaussian processes are factorised in float64 and planned with in float32, so 64-bit types must be on for the
-whole process. Importing `sbsrl` therefore changes two global settings of JAX, and only these two.
+whole process. Importing `sbsrl` therefore changes global settings: these two of JAX and the threads of OpenBLAS.
 """
 
 import os
 from pathlib import Path
+
+# Before JAX loads it: OpenBLAS, which factorises, would sum in an order that depends on the number of cores, and its
+# waiting threads cost more than they give. With one thread a run is the same on any number of cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import jax
 import jax.numpy as jnp

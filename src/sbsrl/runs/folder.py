@@ -1,11 +1,11 @@
 """The folder of a run: what it was asked to do, what happened, and where it stands.
 
-    config.json           the whole configuration, versions and seed
-    episodes.jsonl        one line an episode
-    trajectories/         states, actions, rewards, costs of each episode
-    checkpoint/           all that an exact resume needs
-    certificate.json      what is guaranteed and what it rests on
-    learning.png          returns and costs, drawn when the run ends
+config.json           the whole configuration, versions and seed
+episodes.jsonl        one line an episode
+trajectories/         states, actions, rewards, costs of each episode
+checkpoint/           all that an exact resume needs
+certificate.json      what is guaranteed and what it rests on
+learning.png          returns and costs, drawn when the run ends
 """
 
 import io
