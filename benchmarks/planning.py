@@ -55,7 +55,7 @@ def seconds(*tasks: Callable[[], Any]) -> list[float]:
 
 def problem_at(experiment: Experiment, learner: Learner, points: int, exploring: bool) -> Problem:
     belief = learner.belief.update(swings(experiment, points))
-    context = Context(experiment.task, belief, experiment.settings, 1, exploring, jax.random.key(1))
+    context = Context(experiment.task, belief, experiment.settings, 1, exploring, False, jax.random.key(1))
     return experiment.method.problem(context)
 
 

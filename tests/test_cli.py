@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sbsrl import METHODS, TASKS
+from sbsrl import METHODS, TASKS, UserError
 from sbsrl.cli import main
 
 
@@ -41,7 +41,9 @@ def complaint(capsys, *arguments):
         (["train", "pendulum", "--set", "budget=0.01"], "no policy can meet the tightened budget"),
         (["train", "pendulum", "--set", "sampels=3"], "did you mean 'samples'"),
         (["train", "pendulum", "--set", "prior=simulater"], "did you mean 'simulator'"),
-        (["train", "pendulum", "--out", "/proc/nowhere/run"], "cannot write to /proc/nowhere/run"),
+        (["train", "pendulum", "--out", "/proc/nowhere/run"], "cannot use /proc/nowhere/run"),
+        (["train", "pendulum", "--out", "x" * 300], "File name too long"),
+        (["train", "pendulum", "--episodes", "10000"], "use at most 200 episodes"),
         (["train"], "required: TASK"),
         (["train", "pendulum", "--sed", "1"], "unrecognized arguments: --sed 1"),
         (["resume", "nowhere"], "nowhere holds no run"),
@@ -68,7 +70,8 @@ def test_training_fills_the_run_folder_and_sums_up(capsys, tmp_path, tiny_flags)
     assert main(["train", "pendulum", *tiny_flags]) == 0
     folder = tmp_path / "runs" / "pendulum-sbsrl-s0"
     names = {path.name for path in folder.iterdir()}
-    expected = {"config.json", "episodes.jsonl", "trajectories", "checkpoint", "certificate.json", "learning.png"}
+    files = {".lock", "config.json", "episodes.jsonl", "certificate.json", "learning.png"}
+    expected = files | {"trajectories", "checkpoint"}
     assert names == expected
     out = capsys.readouterr().out
     assert "violating episodes" in out
@@ -92,15 +95,34 @@ def test_without_a_prior_the_log_says_that_episode_0_is_not_certified(capsys, ti
     assert "plans were infeasible" in out
 
 
+def test_a_folder_may_be_called_anything(capsys, tmp_path, tiny_flags):
+    """Square brackets are markup to the terminal's library, not to us."""
+    assert main(["train", "pendulum", *tiny_flags, "--episodes", "1", "--out", "br[/b]x[bold]"]) == 0
+    assert "br[/b]x[bold]" in capsys.readouterr().out
+    assert (tmp_path / "br[/b]x[bold]" / "learning.png").exists()
+
+
+def test_a_picture_that_cannot_be_written_does_not_cost_the_summary(capsys, tmp_path, tiny_flags, monkeypatch):
+    monkeypatch.setattr("sbsrl.cli.write_atomically", full_disk)
+    assert main(["train", "pendulum", *tiny_flags, "--episodes", "1", "--out", "run"]) == 2
+    captured = capsys.readouterr()
+    assert "violating episodes" in captured.out
+    assert "No space left" in captured.err
+
+
+def full_disk(*arguments):
+    raise UserError("cannot use run/learning.png (No space left on device)")
+
+
 def test_ctrl_c_exits_with_130_and_says_how_to_go_on(tiny_flags, tmp_path):
     """An interrupt in the middle of an episode, in a process of its own."""
     code = (
-        "import sys, sbsrl.runs.train as t\n"
+        "import os, signal, sys\n"
         "from sbsrl.report.terminal import Terminal\n"
         "from sbsrl.cli import main\n"
         "steps = iter(range(70))\n"
         "def stepped(self):\n"
-        "    if next(steps, None) is None: raise KeyboardInterrupt\n"
+        "    if next(steps, None) is None: os.kill(os.getpid(), signal.SIGINT)\n"
         "Terminal.stepped = stepped\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )

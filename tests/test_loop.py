@@ -1,9 +1,14 @@
 """Algorithm 1: phases, stopping, bookkeeping."""
 
+import dataclasses
+import logging
+
+import jax
 import numpy as np
 import pytest
 
-from sbsrl import UserError, learn
+from sbsrl import UserError, learn, make_task
+from sbsrl.experiment import make_experiment
 from sbsrl.loop import algorithm_1
 from sbsrl.runs import Specification
 
@@ -24,6 +29,38 @@ def test_a_threshold_that_cannot_be_met_ends_exploration_at_once(tiny):
 def test_stopping_when_learned_returns_the_greedy_policy_without_further_episodes(tiny):
     records = learn("pendulum", **tiny, exploration_threshold=1e6, stop_when_learned=True).records
     assert [(r.episode, r.phase) for r in records] == [(0, "final")]
+
+
+def test_actsafe_explores_first_and_returns_a_greedy_policy(tiny):
+    result = learn("pendulum", "actsafe", **tiny, actsafe_episodes=1)
+    assert [(r.phase, r.exploring) for r in result.records] == [("explore", True), ("exploit", False), ("final", False)]
+    early = learn("pendulum", "actsafe", **tiny, actsafe_episodes=5)
+    assert [r.phase for r in early.records] == ["explore", "explore", "final"]
+    assert early.policy().policy.problem.reward is early.experiment.task.reward
+
+
+def test_a_summed_cost_is_refused_by_the_planner_that_cannot_keep_it(tiny):
+    task = dataclasses.replace(make_task("pendulum"), aggregation="sum")
+    with pytest.raises(UserError, match="only state-wise bounds"):
+        make_experiment(task, "sbsrl", Specification.make("pendulum", "sbsrl", 0, "cpu", tiny).settings)
+
+
+def test_nothing_is_compiled_after_the_first_episode(tiny):
+    """Padding to the size of the whole run is worth it only if this holds."""
+    names = []
+    handler = logging.Handler()
+    handler.emit = lambda record: names.append(record.getMessage())
+    logger = logging.getLogger("jax._src.interpreters.pxla")
+    spec = Specification.make("pendulum", "sbsrl", 0, "cpu", {**tiny, "episodes": 3})
+    episodes = algorithm_1(*spec.start())
+    next(episodes)
+    logger.addHandler(handler)
+    try:
+        with jax.log_compiles():
+            next(episodes)
+    finally:
+        logger.removeHandler(handler)
+    assert names == []
 
 
 def test_greedy_never_explores(tiny):

@@ -12,10 +12,10 @@ from sbsrl.runs import Specification
 
 @pytest.fixture
 def problem(tiny):
-    def build(method, episode=0, exploring=True):
+    def build(method, episode=0, exploring=True, final=False):
         spec = Specification.make("pendulum", method, 0, "cpu", tiny)
         experiment, learner = spec.start()
-        context = Context(experiment.task, learner.belief, spec.settings, episode, exploring, jax.random.key(0))
+        context = Context(experiment.task, learner.belief, spec.settings, episode, exploring, final, jax.random.key(0))
         return experiment, experiment.method.problem(context)
 
     return build
@@ -57,8 +57,11 @@ def test_actsafe_is_curious_first_and_then_wants_reward(problem):
     x, a = jnp.array([-1.0, 0.0, 1.0], jnp.float32), jnp.array([0.3], jnp.float32)
     experiment, first = problem("actsafe", episode=2, exploring=False)
     assert first.reward(x, a, x) == first.uncertainty(x, a)
-    _, later = problem("actsafe", episode=3, exploring=False)
-    assert later.reward is experiment.task.reward
+    assert first.exploring
+    for episode, final in ((3, False), (2, True)):
+        _, later = problem("actsafe", episode=episode, exploring=False, final=final)
+        assert later.reward is experiment.task.reward
+        assert not later.exploring
 
 
 def test_only_sbsrl_and_mean_have_the_exploration_constraint():

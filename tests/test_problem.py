@@ -29,7 +29,7 @@ class Lines(eqx.Module):
         return Line(self.gains[m])
 
 
-def problem(samples, threshold=0.0, aggregation="statewise"):
+def problem(samples, threshold=0.0, aggregation="statewise", steps=4):
     return Problem(
         reward=lambda x, a, y: -jnp.sum(x**2) - 0.1 * jnp.sum(a**2),
         nominal=Line(jnp.array(0.9)),
@@ -39,6 +39,8 @@ def problem(samples, threshold=0.0, aggregation="statewise"):
         bound=jnp.array(1.5),
         uncertainty=lambda x, a: jnp.abs(x[0]),
         threshold=jnp.array(threshold),
+        steps=jnp.array(steps, jnp.int32),
+        exploring=jnp.array(threshold > 0),
         penalties=Penalties(cost=1000.0, exploration=10.0),
     )
 
@@ -88,6 +90,12 @@ def test_the_nominal_return_bounds_the_value():
     assert np.all(evaluate(p).value <= returns)
 
 
+def test_information_beyond_the_end_of_the_episode_does_not_count():
+    shortened = evaluate(problem(None, threshold=3.0, steps=2)).information
+    expected = [abs(X[0]) + abs(0.9 * X[0] + plan[0, 0]) for plan in PLANS]
+    np.testing.assert_allclose(shortened, expected)
+
+
 def test_a_single_member_stands_for_all():
     only = Only(Line(jnp.array(0.9)))
     assert len(only) == 1
@@ -106,8 +114,9 @@ def test_rollout_has_all_states():
     np.testing.assert_array_equal(states, [[1.0], [2.0], [5.0]])
 
 
-def test_demanding_changes_the_threshold_only():
+def test_demanding_changes_the_threshold_and_its_steps_only():
     before = problem(None, threshold=3.0)
-    after = before.demanding(jnp.array(1.0))
+    after = before.demanding(jnp.array(1.0), 2)
     assert (float(before.threshold), float(after.threshold)) == (3.0, 1.0)
+    assert (int(before.steps), int(after.steps)) == (4, 2)
     assert after.bound is before.bound

@@ -15,5 +15,7 @@ def test_the_example_runs_and_prints_what_it_promises(tmp_path):
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "safe" in done.stdout
-    assert "next action" in done.stdout
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["0", "1", "2", "3", "next"]
+    assert all(line.endswith(" safe") for line in lines[:-1])
+    assert lines[-1].endswith("True")

@@ -62,6 +62,10 @@ def test_what_cannot_be_read_is_explained(text, hint):
         ({"candidates": 10, "elites": 8}, "less than twice elites=8"),
         ({"features": 7}, "must be even"),
         ({"episodes": 0}, "episodes=0 is out of range"),
+        ({"episodes": "5"}, "episodes wants a whole number and got '5'"),
+        ({"samples": 2.5}, r"samples wants a whole number and got 2\.5"),
+        ({"prior": None}, "prior wants a word and got None"),
+        ({"sampels": 3}, "no setting 'sampels'; did you mean 'samples'"),
     ],
 )
 def test_values_out_of_range_are_refused_with_the_limits(changes, hint):

@@ -1,7 +1,8 @@
 """How this package uses JAX: double precision available, compiled programs kept on disk.
 
 Gaussian processes are factorised in float64 and planned with in float32, so 64-bit types must be on for the
-whole process. Importing `sbsrl` therefore changes global settings: these two of JAX and the threads of OpenBLAS.
+whole process. Importing `sbsrl` therefore changes global settings: the precision and the compilation cache of JAX, and
+the threads of OpenBLAS (unless something else, such as scipy, loaded it before).
 """
 
 import os

@@ -1,7 +1,9 @@
 """The program `sbsrl`: parses, calls, prints. Exit codes: 0 done, 2 a user's mistake, 130 interrupted."""
 
 import argparse
+import contextlib
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields
@@ -16,6 +18,7 @@ from .methods import METHODS
 from .report.reference import reference_returns
 from .report.terminal import Terminal, summary_table
 from .runs import Result, Specification, resume, train
+from .runs.atomic import write_atomically
 from .settings import PRESETS, Settings, parse_setting
 from .tasks import TASKS
 
@@ -50,6 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complaints.print("sbsrl: interrupted.", highlight=False)
         return 130
+    except OSError as error:  # the terminal or the pipe that this prints to
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to be flushed at exit
+        complaints.print(f"sbsrl: {error}.", soft_wrap=True, highlight=False, markup=False)
+        return 2
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -122,10 +130,17 @@ def _show(folder: Path, run: Callable[[Terminal], Result]) -> int:
     try:
         with Terminal(console) as terminal:
             result = run(terminal)
-            terminal.describe("drawing")
+            terminal.describe("comparing with the oracle")
             _finish(console, result, folder)
     except KeyboardInterrupt:
-        console.print(f"interrupted; finished episodes are kept. Continue with: sbsrl resume {folder}", soft_wrap=True)
+        if not (folder / "config.json").exists():
+            raise
+        console.print(
+            f"interrupted; finished episodes are kept. Continue with: sbsrl resume {folder}",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
         return 130
     return 0
 
@@ -134,10 +149,10 @@ def _finish(console: Console, result: Result, folder: Path) -> None:
     from .report.picture import draw_run  # noqa: PLC0415  (importing matplotlib takes a second: only who draws pays)
 
     reference = reference_returns(result.experiment)
-    picture = folder / "learning.png"
-    draw_run(picture, result.experiment, result.records, reference)
     console.print(summary_table(result.experiment, result.records, reference))
-    console.print(f"picture: {picture}", soft_wrap=True, highlight=False)
+    picture = folder / "learning.png"
+    write_atomically(picture, draw_run(result.experiment, result.records, reference))
+    console.print(f"picture: {picture}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _list(names: dict[str, str]) -> int:

@@ -9,7 +9,10 @@ from .solve import ICEM
 from .task import Task
 from .tasks import make_task
 
-__all__ = ["make_experiment", "make_learner"]
+__all__ = ["MOST_POINTS", "make_experiment", "make_learner"]
+
+MOST_POINTS = 10_000
+"""An exact posterior of so many points takes about 4 GB."""
 
 
 def make_experiment(task: str | Task, method: str, settings: Settings) -> Experiment:
@@ -17,6 +20,11 @@ def make_experiment(task: str | Task, method: str, settings: Settings) -> Experi
     chosen: Method = make_method(method)
     if isinstance(task, str):
         task = make_task(task, settings.prior, settings.budget)
+    if task.aggregation != "statewise":
+        raise UserError(
+            f"{task.name} sums its cost over the episode, which a planner that looks {settings.horizon} steps ahead "
+            "cannot keep within a budget; only state-wise bounds are supported so far."
+        )
     if task.budget - settings.tightening < task.least_cost:
         raise UserError(
             f"no policy can meet the tightened budget {task.budget:g} - {settings.tightening:g}: the cost of "
@@ -44,5 +52,10 @@ def _planner(task: Task, settings: Settings) -> ICEM:
 def make_learner(experiment: Experiment, seed: int) -> Learner:
     """The learner before the first episode."""
     task, settings = experiment.task, experiment.settings
+    if task.horizon * settings.episodes > MOST_POINTS:
+        raise UserError(
+            f"episodes={settings.episodes} would give an exact Gaussian process {task.horizon * settings.episodes} "
+            f"points, which do not fit into memory; use at most {MOST_POINTS // task.horizon} episodes."
+        )
     belief = GPBelief.create(task.prior, task.horizon * settings.episodes, settings.features)
     return Learner.create(belief, experiment.method, seed)

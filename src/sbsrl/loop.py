@@ -17,7 +17,7 @@ from .solve import ICEM, Solution, solve
 from .task import Episode, Task, aggregate, violation
 from .types import Flag, Index, PRNGKey
 
-__all__ = ["Experiment", "Learner", "Outcome", "Phase", "Record", "algorithm_1", "greedy_policy"]
+__all__ = ["Experiment", "Learner", "Outcome", "Phase", "Record", "algorithm_1", "greedy_policy", "run_greedy_policy"]
 
 Phase = Literal["prior", "explore", "exploit", "evaluate", "final"]
 
@@ -40,7 +40,7 @@ class Learner(eqx.Module):
     episode: Index
     """n: episodes done."""
     exploring: Flag
-    """Whether Problem (1) has been feasible with its exploration constraint so far."""
+    """Whether the exploration constraint of Problem (1) could be met so far."""
     finished: Flag
     """Whether the final policy was run."""
 
@@ -102,43 +102,49 @@ def algorithm_1(
             continue
         run = run_episode(experiment.task, solution, _keys(learner).rollout, on_step)  # 8
         belief = learner.belief.update(run.episode.transitions)  # 9
-        phase: Phase = "explore" if learner.exploring else "exploit"
+        phase: Phase = "explore" if solution.policy.problem.exploring else "exploit"
         record = _record(experiment, learner, phase, run, perf_counter() - started)
         learner = _change(learner, belief=belief, episode=learner.episode + 1)  # 10
         yield Outcome(record, run.episode, learner)
 
     if not learner.finished:
         started = perf_counter()
-        solution = greedy_policy(experiment, learner)  # 12
-        learner = _change(learner, exploring=False)
-        run = run_episode(experiment.task, solution, _keys(learner).rollout, on_step)
+        run = run_greedy_policy(experiment, learner, on_step)  # 12
         record = _record(experiment, learner, "final", run, perf_counter() - started)
         yield Outcome(record, run.episode, _change(learner, finished=True))
 
 
 def greedy_policy(experiment: Experiment, learner: Learner) -> Solution:
     """Problem (1) without the exploration constraint: the policy that is returned in the end."""
-    return _solve(experiment, _change(learner, exploring=False))
+    return _solve(experiment, _change(learner, exploring=False), final=True)
+
+
+def run_greedy_policy(experiment: Experiment, learner: Learner, on_step: Callable[[], None] = lambda: None) -> Run:
+    """One episode of the greedy policy, from which nothing is learned."""
+    solution = greedy_policy(experiment, learner)
+    return run_episode(experiment.task, solution, _keys(learner).rollout, on_step)
 
 
 def _goes_on(experiment: Experiment, learner: Learner) -> bool:
     settings = experiment.settings
     learned = experiment.method.explores and not learner.exploring
-    return int(learner.episode) < settings.episodes and not (learned and settings.stop_when_learned)
+    unfinished = not learner.finished and int(learner.episode) < settings.episodes
+    return unfinished and not (learned and settings.stop_when_learned)
 
 
 class _Keys(NamedTuple):
     samples: PRNGKey
+    reset: PRNGKey
     first_plan: PRNGKey
     rollout: PRNGKey
 
 
 def _keys(learner: Learner) -> _Keys:
     """The randomness of one episode depends on the seed and its number only, hence not on how the run was resumed."""
-    return _Keys(*jax.random.split(jax.random.fold_in(learner.key, learner.episode), 3))
+    return _Keys(*jax.random.split(jax.random.fold_in(learner.key, learner.episode), 4))
 
 
-def _solve(experiment: Experiment, learner: Learner) -> Solution:
+def _solve(experiment: Experiment, learner: Learner, final: bool = False) -> Solution:
     """Builds this episode's problem and plans from the initial state."""
     keys = _keys(learner)
     problem = experiment.method.problem(
@@ -148,11 +154,12 @@ def _solve(experiment: Experiment, learner: Learner) -> Solution:
             settings=experiment.settings,
             episode=int(learner.episode),
             exploring=bool(learner.exploring),
+            final=final,
             key=keys.samples,
         )
     )
     task = experiment.task
-    return solve(experiment.planner, problem, task.reset(keys.rollout), task.horizon, keys.first_plan)
+    return solve(experiment.planner, problem, task.reset(keys.reset), task.horizon, keys.first_plan)
 
 
 def _change(learner: Learner, **fields: object) -> Learner:
@@ -176,7 +183,7 @@ def _record(experiment: Experiment, learner: Learner, phase: Phase, run: Run, se
         violation=excess,
         safe=excess == 0,
         feasible=run.infeasible_plans == 0,
-        exploring=bool(learner.exploring),
+        exploring=bool(problem.exploring),
         uncertainty=run.information,
         samples=0 if problem.samples is None else len(problem.samples),
         infeasible_plans=run.infeasible_plans,

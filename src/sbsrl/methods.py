@@ -12,7 +12,7 @@ from .errors import unknown
 from .problem import Only, Penalties, Problem
 from .settings import Settings
 from .task import Task
-from .types import Action, Dynamics, PRNGKey, Scalar, State, TransitionFunction
+from .types import Action, Dynamics, PRNGKey, Scalar, State
 
 __all__ = ["METHODS", "Method", "make_method"]
 
@@ -26,11 +26,12 @@ class Context:
     settings: Settings
     episode: int
     exploring: bool
-    """Whether exploration is still demanded."""
+    """Whether the exploration constraint is still demanded."""
+    final: bool
+    """Whether this is the policy that is returned in the end, which explores no more."""
     key: PRNGKey
 
-    @property
-    def samples(self) -> Samples:
+    def draw_samples(self) -> Samples:
         """f_n^1 .. f_n^M, drawn anew from the posterior of this episode."""
         return self.belief.samples(self.key, self.settings.samples)
 
@@ -50,25 +51,28 @@ def _problem(
     context: Context,
     samples: Samples | None,
     nominal: Dynamics | None = None,
-    reward: TransitionFunction | None = None,
+    curious: bool = False,
 ) -> Problem:
     task, belief, settings = context.task, context.belief, context.settings
+    uncertainty = belief.uncertainty()
     return Problem(
-        reward=reward or task.reward,
+        reward=Curiosity(uncertainty) if curious else task.reward,
         nominal=nominal or belief.nominal(),
         cost=task.cost,
         aggregation=task.aggregation,
         samples=samples,
         bound=jnp.asarray(task.budget - settings.tightening, PLAN),
-        uncertainty=belief.uncertainty(),
+        uncertainty=uncertainty,
         threshold=jnp.asarray(settings.exploration_threshold if context.exploring else 0.0, PLAN),
+        steps=jnp.asarray(settings.horizon, jnp.int32),
+        exploring=jnp.asarray(context.exploring or curious),
         penalties=Penalties(settings.cost_penalty, settings.exploration_penalty),
     )
 
 
 def sbsrl(context: Context) -> Problem:
     """Problem (1): safe on every sample, and informative."""
-    return _problem(context, context.samples)
+    return _problem(context, context.draw_samples())
 
 
 def mean(context: Context) -> Problem:
@@ -84,9 +88,8 @@ def unsafe(context: Context) -> Problem:
 
 def actsafe(context: Context) -> Problem:
     """Pure exploration for the first episodes, then pure exploitation; safe on every sample throughout."""
-    exploring = context.episode < context.settings.actsafe_episodes
-    reward = Curiosity(context.belief.uncertainty()) if exploring else None
-    return _problem(context, context.samples, reward=reward)
+    curious = context.episode < context.settings.actsafe_episodes and not context.final
+    return _problem(context, context.draw_samples(), curious=curious)
 
 
 def oracle(context: Context) -> Problem:

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from .belief.protocol import Samples, Uncertainty
 from .task import Aggregation, aggregate
-from .types import Actions, Dynamics, Index, Scalar, State, States, TransitionFunction
+from .types import Actions, Dynamics, Flag, Index, Scalar, State, States, TransitionFunction
 
 __all__ = ["Evaluation", "Only", "Penalties", "Problem", "feasible", "rollout"]
 
@@ -63,11 +63,16 @@ class Problem(eqx.Module):
     """s_n."""
     threshold: Scalar
     """d_sigma^n; 0 demands nothing."""
+    steps: Index
+    """How many steps of a plan gather information: what lies beyond the end of the episode teaches nothing."""
+    exploring: Flag
+    """Whether the method asks for exploration, by the threshold or by its objective."""
     penalties: Penalties = eqx.field(static=True)
 
-    def demanding(self, threshold: Scalar) -> "Problem":
-        """The same problem with another exploration threshold."""
-        return eqx.tree_at(lambda problem: problem.threshold, self, threshold)
+    def demanding(self, threshold: Scalar, steps: int) -> "Problem":
+        """The same problem, with so much information to be gathered in so many steps."""
+        fields = lambda problem: (problem.threshold, problem.steps)  # noqa: E731
+        return eqx.tree_at(fields, self, (threshold, jnp.asarray(steps, jnp.int32)))
 
 
 class Evaluation(NamedTuple):
@@ -105,19 +110,22 @@ def total(g: TransitionFunction, states: States, actions: Actions) -> Scalar:
 def nominal_return(problem: Problem, x: State, actions: Actions) -> tuple[Scalar, States]:
     """J_r(mu_n), which bounds the value from above since penalties only lower it, and the nominal trajectory."""
     states = rollout(problem.nominal, x, actions)
-    return total(problem.reward, states, actions), states
+    reward = total(problem.reward, states, actions)
+    return jnp.where(jnp.isnan(reward), -jnp.inf, reward), states
 
 
 def information(problem: Problem, states: States, actions: Actions) -> Scalar:
     """J_{s_n}(mu_n): what the nominal trajectory would teach."""
-    return jnp.sum(jax.vmap(problem.uncertainty)(states[:-1], actions))
+    gained = jax.vmap(problem.uncertainty)(states[:-1], actions)
+    return jnp.sum(jnp.where(jnp.arange(len(actions), dtype=jnp.int32) < problem.steps, gained, 0))
 
 
 def excess(problem: Problem, dynamics: Dynamics, x: State, actions: Actions) -> Scalar:
     """max(J_c(f) - d + Delta_zeta, 0) for one dynamics."""
     states = rollout(dynamics, x, actions)
     costs = jax.vmap(problem.cost)(states[:-1], actions, states[1:])
-    return jnp.maximum(aggregate(costs, problem.aggregation) - problem.bound, 0)
+    hinge = jnp.maximum(aggregate(costs, problem.aggregation) - problem.bound, 0)
+    return jnp.where(jnp.isnan(hinge), jnp.inf, hinge)  # a trajectory that is not a number is not safe
 
 
 def penalise(

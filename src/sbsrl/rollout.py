@@ -30,8 +30,7 @@ class Run(NamedTuple):
 
 def run_episode(task: Task, solution: Solution, key: PRNGKey, on_step: Callable[[], None]) -> Run:
     """Runs the policy from the initial state for T steps. `on_step` is called after each."""
-    policy, state = solution.policy, solution.start
-    x = task.reset(key)
+    policy, x, state = solution.policy, solution.initial_state, solution.start
     states, transitions, decisions = [x], [], []
     for t in range(task.horizon):
         plan_key, step_key = jax.random.split(jax.random.fold_in(key, t))

@@ -19,6 +19,9 @@ def _of_the_task(text: str, least: float = -math.inf) -> Any:
     return field(metadata={"help": text, "least": least, "most": math.inf})
 
 
+WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+
+
 @dataclass(frozen=True)
 class Settings:
     """What can be set with `--set key=value`."""
@@ -27,7 +30,7 @@ class Settings:
     tightening: float = _of_the_task("Delta: by how much plans must stay below the budget", 0)
     episodes: int = _setting(10, "episodes on the true system before the final policy", 1, 10_000)
     samples: int = _setting(30, "M: dynamics sampled from the belief at each episode", 1, 10_000)
-    prior: str = _setting("simulator", "what is known beforehand: 'simulator' (imperfect) or 'none'")
+    prior: str = _setting("simulator", "what is known beforehand; the pendulum has 'simulator' and 'none'")
     exploration_threshold: float = _setting(
         500.0, "d_sigma: nats of information an episode must promise while exploring", 0
     )
@@ -48,12 +51,12 @@ class Settings:
     colour: float = _setting(2.0, "exponent of the coloured noise; 0 is white", 0, 10)
     momentum: float = _setting(0.1, "weight of the old mean and deviation", 0, 1)
     spread: float = _setting(0.5, "initial deviation, as a share of half the action range", 1e-6, 10)
-    keep: float = _setting(0.3, "share of the elites carried to the next iteration and step", 0, 1)
+    keep: float = _setting(0.3, "share of the elites carried to the next iteration and step, at least one", 0, 1)
     features: int = _setting(128, "Fourier features of a sampled function (even)", 2, 1_000_000)
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            _check(item.name, getattr(self, item.name), item.metadata["least"], item.metadata["most"])
+            _check_range(item.name, getattr(self, item.name), item.metadata["least"], item.metadata["most"])
         if self.candidates < 2 * self.elites:
             raise UserError(
                 f"candidates={self.candidates} is less than twice elites={self.elites}; "
@@ -65,7 +68,15 @@ class Settings:
             )
 
 
-def _check(name: str, value: Any, least: float, most: float) -> None:
+def _check_kind(name: str, value: Any) -> None:
+    kinds = get_type_hints(Settings)
+    if name not in kinds:
+        raise unknown("setting", name, kinds)
+    if type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):
+        raise UserError(f"{name} wants {WANTED[kinds[name]]} and got {value!r}.")
+
+
+def _check_range(name: str, value: Any, least: float, most: float) -> None:
     if isinstance(value, str):
         return
     if not math.isfinite(value):
@@ -94,8 +105,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     try:
         return name, _convert(value, kind)
     except ValueError:
-        wanted = {int: "a whole number", float: "a number", bool: "true or false"}[kind]
-        raise UserError(f"{name} wants {wanted} and got '{value}'.") from None
+        raise UserError(f"{name} wants {WANTED[kind]} and got '{value}'.") from None
 
 
 def _convert(value: str, kind: Any) -> Any:
@@ -111,4 +121,6 @@ def make_settings(task: Mapping[str, Any], preset: str, changes: Mapping[str, An
     """The task's own settings, the preset's, then these changes; the later ones win."""
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
+    for name, value in changes.items():
+        _check_kind(name, value)
     return Settings(**{**task, **PRESETS[preset], **changes})

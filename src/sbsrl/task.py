@@ -68,8 +68,8 @@ class Prior:
     """B, or None where no bound is known."""
     bound_source: str
     """Where the bound comes from, in words for the certificate."""
-    certifies_first_episode: bool
-    """Whether a policy safe for all dynamics that this prior admits is claimed to exist (assumption 3)."""
+    informative: bool
+    """Whether it says enough for plans of the first episode to be feasible on its samples."""
     data: Transitions | None = None
     """Transitions of a safe behaviour, if there are any."""
 

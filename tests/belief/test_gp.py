@@ -30,7 +30,7 @@ PRIOR = Prior(
     noise=NOISE,
     bound=1.0,
     bound_source="assumed",
-    certifies_first_episode=True,
+    informative=True,
 )
 
 

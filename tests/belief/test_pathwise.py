@@ -19,7 +19,7 @@ PRIOR = Prior(
     noise=0.1,
     bound=None,
     bound_source="",
-    certifies_first_episode=True,
+    informative=True,
 )
 SCALE = np.array(PRIOR.scale)
 
@@ -54,7 +54,6 @@ def posterior(transitions):
 def test_moments_are_those_of_the_posterior(count, getkey):
     """6000 samples; tolerances are five standard errors of a mean (sd <= 1) and of a covariance."""
     belief = GPBelief.create(PRIOR, 20, 64)
-    expected_mean, expected_covariance = np.zeros((2, 2)), None
     if count:
         belief = belief.update(data(count))
     samples = belief.samples(getkey(), 6000)

@@ -1,3 +1,5 @@
+import io
+
 import matplotlib.image
 import pytest
 
@@ -7,10 +9,10 @@ from sbsrl.report.reference import Reference
 
 
 @pytest.mark.parametrize("reference", [None, Reference(-493.0, -187.0)])
-def test_a_run_with_and_without_violations_can_be_drawn(tiny, tmp_path, reference):
+def test_a_run_with_and_without_violations_can_be_drawn(tiny, reference):
     result = learn("pendulum", **tiny)
     violating = result.records[0]._replace(cost=7.0, violation=1.0, safe=False)
-    draw_run(tmp_path / "run.png", result.experiment, [violating, *result.records[1:]], reference)
-    height, width, _ = matplotlib.image.imread(tmp_path / "run.png").shape
+    picture = draw_run(result.experiment, [violating, *result.records[1:]], reference)
+    height, width, _ = matplotlib.image.imread(io.BytesIO(picture)).shape
     assert width > 1000
     assert height > 800

@@ -77,16 +77,19 @@ def test_trajectories_are_resumed_exactly_too(tiny, tmp_path):
         assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
 
 
+ON_ONE_CORE = [
+    sys.executable,
+    "-c",
+    "import os, runpy; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
+    "runpy.run_module('sbsrl', run_name='__main__')",
+]
+
+
 def test_a_killed_process_resumes_exactly(tiny_flags, tmp_path):
     """kill -9 at a moment that nobody chose, then `sbsrl resume`, against an uninterrupted run on a single core."""
     program = [sys.executable, "-m", "sbsrl"]
     flags = ["train", "pendulum", *tiny_flags, "--set", "episodes=4"]
-    subprocess.run(
-        [*program, *flags, "--out", tmp_path / "whole"],
-        check=True,
-        capture_output=True,
-        preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
-    )
+    subprocess.run([*ON_ONE_CORE, *flags, "--out", tmp_path / "whole"], check=True, capture_output=True)
     killed = tmp_path / "killed"
     process = subprocess.Popen([*program, *flags, "--out", killed], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
@@ -103,6 +106,13 @@ def test_a_killed_process_resumes_exactly(tiny_flags, tmp_path):
 def test_resuming_a_finished_run_changes_nothing(tiny, tmp_path, reference):
     resume(tmp_path / "reference")
     assert ledger(tmp_path / "reference") == reference
+
+
+def test_a_lost_certificate_is_written_again(tiny, tmp_path):
+    learn("pendulum", **{**tiny, "episodes": 1}, out=tmp_path / "run")
+    (tmp_path / "run" / "certificate.json").unlink()
+    resume(str(tmp_path / "run"))
+    assert json.loads((tmp_path / "run" / "certificate.json").read_text())["observed"]["episodes"] == 2
 
 
 def test_the_configuration_is_complete(tiny, tmp_path):

@@ -27,6 +27,8 @@ def problem(target=0.0, bound=10.0, samples=True, threshold=0.0):
         bound=jnp.array(bound, jnp.float32),
         uncertainty=lambda x, a: jnp.abs(a[0]),
         threshold=jnp.array(threshold, jnp.float32),
+        steps=jnp.array(6, jnp.int32),
+        exploring=jnp.array(threshold > 0),
         penalties=Penalties(cost=1000.0, exploration=100.0),
     )
 
@@ -104,6 +106,20 @@ def test_exploration_is_demanded_up_to_the_threshold(getkey):
     assert np.sum(np.abs(still.actions)) < 1.0
 
 
+def test_a_trajectory_that_is_not_a_number_is_neither_safe_nor_chosen(getkey):
+    """Full speed to the right breaks the model; the planner must not mistake that for the best there is."""
+
+    def broken(x, a):
+        return jnp.where(a > 0.9, jnp.nan, x + a)
+
+    base = problem(target=2.5)
+    for fragile in ({"samples": Only(broken)}, {"nominal": broken}):
+        found, _ = plan(Problem(**{**vars(base), **fragile}), getkey())
+        assert feasible(found.evaluation)
+        assert np.isfinite(found.evaluation.value)
+        assert np.all(found.actions <= 0.9)
+
+
 def test_actions_stay_within_their_bounds(getkey):
     icem = planner(low=(-0.2,), high=(1.0,))
     found, memory = plan(problem(target=100.0), getkey(), icem)
@@ -113,7 +129,7 @@ def test_actions_stay_within_their_bounds(getkey):
 
 
 def test_memory_is_shifted_by_one_step(getkey):
-    """With one candidate too poor to win, the remembered plan, shifted, must be found again."""
+    """With fresh candidates too timid to win, the remembered plan, shifted, must be found again."""
     icem = planner(candidates=40, elites=20, iterations=1, spread=1e-3)
     good = jnp.array([[9.0], [1.0], [1.0], [0.5], [0.0], [0.0]], jnp.float32)  # the first action is in the past
     memory = Memory(jnp.zeros((6, 1), jnp.float32), jnp.broadcast_to(good, (6, 6, 1)), jnp.array(True))
@@ -156,7 +172,7 @@ def test_another_problem_of_the_same_shape_is_not_compiled_again(getkey):
     with count_compilations() as first:
         plan(base, getkey(), icem)
     with count_compilations() as second:
-        plan(base.demanding(jnp.array(1.0, jnp.float32)), getkey(), icem, x=X + 1)
+        plan(base.demanding(jnp.array(1.0, jnp.float32), 3), getkey(), icem, x=X + 1)
     assert any("plan" in name for name in first)
     assert not any("plan" in name for name in second)
 

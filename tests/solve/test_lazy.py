@@ -60,6 +60,14 @@ def test_it_searches_to_the_end_for_a_feasible_candidate():
     assert found.violation[0] == 0
 
 
+def test_it_searches_on_while_a_better_feasible_candidate_may_come():
+    """The elites are settled by violators, but the best feasible candidate, which is the one to follow, is not."""
+    returns, values = np.array([10, 9.9, 9.8, 5]), np.array([9, 8.9, -100, 4.9])
+    violations = np.array([0.001, 0.001, 0, 0])
+    found, _ = search(returns, values, violations, best=2, chunk=3)
+    assert jnp.max(jnp.where(found.violation == 0, found.value, -INF)) == 4.9
+
+
 def test_known_values_count_and_are_not_evaluated_again():
     """Two candidates are known to be better than any bound of the others: nothing is left to do."""
     known = Evaluation(

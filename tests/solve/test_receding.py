@@ -4,7 +4,7 @@ import pytest
 
 from sbsrl.problem import Evaluation, Only, Penalties, Problem
 from sbsrl.solve.icem import ICEM, Plan
-from sbsrl.solve.receding import RecedingHorizon, Solution, solve
+from sbsrl.solve.receding import PolicyState, RecedingHorizon, Solution, solve
 
 PLANNER = ICEM(low=(-1.0,), high=(1.0,), horizon=5, candidates=64, elites=8, iterations=3)
 
@@ -19,6 +19,8 @@ def problem(threshold):
         bound=jnp.array(1.0, jnp.float32),
         uncertainty=lambda x, a: jnp.abs(a[0]),
         threshold=jnp.array(threshold, jnp.float32),
+        steps=jnp.array(5, jnp.int32),
+        exploring=jnp.array(threshold > 0),
         penalties=Penalties(cost=1000.0, exploration=100.0),
     )
 
@@ -35,14 +37,11 @@ def problem(threshold):
 )
 def test_a_plan_must_gather_its_share_of_what_is_missing(step, gathered, demand):
     policy = RecedingHorizon(PLANNER, problem(8.0), 20)
-    start = Solution(policy, policy_state(), None).start  # type: ignore[arg-type]
-    state = start._replace(step=step, gathered=jnp.array(gathered, jnp.float32))
+    state = PolicyState(PLANNER.forget(), step, jnp.array(gathered, jnp.float32))
     np.testing.assert_allclose(policy.demand(state), demand)
 
 
 def policy_state():
-    from sbsrl.solve.receding import PolicyState
-
     return PolicyState(PLANNER.forget(), 0, jnp.zeros((), jnp.float32))
 
 
@@ -59,12 +58,19 @@ def test_acting_counts_steps_and_information(getkey):
 def solution(information):
     policy = RecedingHorizon(PLANNER, problem(8.0), 20)
     evaluation = Evaluation(jnp.array(0.0), jnp.array(0.0), jnp.array(information))
-    return Solution(policy, policy_state(), Plan(jnp.zeros((5, 1)), evaluation, jnp.array(1.0)))
+    return Solution(policy, jnp.zeros(1), policy_state(), Plan(jnp.zeros((5, 1)), evaluation, jnp.array(1.0)))
 
 
 @pytest.mark.parametrize(("information", "explores"), [(2.0, True), (1.91, True), (1.89, False)])
 def test_exploration_is_infeasible_beyond_the_tolerance(information, explores):
     assert solution(information).explores(tolerance=0.05) is explores
+
+
+def test_what_cannot_be_gathered_before_the_end_is_not_promised(getkey):
+    """Two steps are left of an episode of 20; a plan of 5 steps can gather at most 2 nats in them."""
+    policy = RecedingHorizon(PLANNER, problem(8.0), 20)
+    decision, _ = policy.act(jnp.array([0.0]), policy_state()._replace(step=18), getkey())
+    assert 1.5 < decision.plan.evaluation.information <= 2.0
 
 
 def test_solving_starts_the_policy_from_the_plan_found(getkey):

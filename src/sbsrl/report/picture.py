@@ -1,7 +1,7 @@
 """One picture of a run: what it earned, and how close to the budget it came."""
 
+import io
 from collections.abc import Sequence
-from pathlib import Path
 
 import matplotlib
 
@@ -20,8 +20,8 @@ COLOURS = {"explore": "#1D6996", "exploit": "#38A6A5", "final": "#5F4690"}
 UNSAFE = "#C8102E"
 
 
-def draw_run(path: Path, experiment: Experiment, records: Sequence[Record], reference: Reference | None) -> None:
-    """Draws returns above costs, over episodes."""
+def draw_run(experiment: Experiment, records: Sequence[Record], reference: Reference | None) -> bytes:
+    """Returns above costs, over episodes, as a PNG."""
     figure, (returns, costs) = plt.subplots(2, 1, sharex=True, figsize=(7.2, 5.6), layout="constrained")
     _draw_returns(returns, records, reference)
     _draw_costs(costs, experiment, records)
@@ -30,8 +30,10 @@ def draw_run(path: Path, experiment: Experiment, records: Sequence[Record], refe
         f"{experiment.task.name} learned by {experiment.method.name}: {safe} of {len(records)} episodes safe",
         fontsize=12,
     )
-    figure.savefig(path, dpi=150)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=150, format="png")
     plt.close(figure)
+    return buffer.getvalue()
 
 
 def _points(axes: Axes, records: Sequence[Record], values: Sequence[float]) -> None:

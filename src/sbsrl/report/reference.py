@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..experiment import make_learner
-from ..loop import Experiment, greedy_policy
+from ..loop import Experiment, run_greedy_policy
 from ..methods import make_method
-from ..rollout import run_episode
 from ..task import Task
 
 __all__ = ["Reference", "reference_returns"]
@@ -25,13 +24,12 @@ class Reference(NamedTuple):
         return (reward - self.idle) / (self.oracle - self.idle)
 
 
-def reference_returns(experiment: Experiment, seeds: int = 1) -> Reference:
+def reference_returns(experiment: Experiment, seeds: int = 3) -> Reference:
     """Simulates both on the task's own equations; the mean over `seeds` runs of the oracle."""
     oracle = Experiment(experiment.task, make_method("oracle"), experiment.planner, experiment.settings)
     returns = []
     for seed in range(seeds):
-        learner = make_learner(oracle, seed)
-        run = run_episode(oracle.task, greedy_policy(oracle, learner), learner.key, lambda: None)
+        run = run_greedy_policy(oracle, make_learner(oracle, seed))
         returns.append(run.episode.rewards.sum())
     return Reference(_idle_return(experiment.task), float(np.mean(returns)))
 

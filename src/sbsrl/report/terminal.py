@@ -5,6 +5,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -29,6 +30,7 @@ class Terminal:
             console=console,
             transient=True,
         )
+        self._episodes = 0
         self._bar = self._progress.add_task("preparing", total=None)
 
     def __enter__(self) -> "Terminal":
@@ -43,10 +45,12 @@ class Terminal:
     def started(self, experiment: Experiment, done: list[Record], folder: Path | None) -> None:
         settings, task = experiment.settings, experiment.task
         self._episodes = settings.episodes
+        place = f", in {escape(str(folder))}" if folder else ""
         self.console.print(
             f"[bold]{task.name}[/] by [bold]{experiment.method.name}[/]: {settings.episodes} episodes, "
-            f"{settings.samples} samples, {task.cost_name} <= {task.budget:g}" + (f", in {folder}" if folder else ""),
+            f"{settings.samples} samples, {task.cost_name} <= {task.budget:g}{place}",
             highlight=False,
+            soft_wrap=True,
         )
         self._progress.start()
         total = (settings.episodes + 1) * task.horizon
@@ -56,7 +60,7 @@ class Terminal:
             self._line(record, note="done before")
 
     def note(self, text: str) -> None:
-        self.console.print(f"[yellow]note:[/] {text}", highlight=False)
+        self.console.print(f"[yellow]note:[/] {escape(text)}", highlight=False)
 
     def stepped(self) -> None:
         self._progress.advance(self._bar)
@@ -66,7 +70,7 @@ class Terminal:
         self._describe_episode(record.episode + 1)
 
     def _describe_episode(self, episode: int) -> None:
-        self.describe(f"episode {episode}/{self._episodes}" if episode < self._episodes else "final policy")
+        self.describe(f"episode {episode}" if episode < self._episodes else "final policy")
 
     def describe(self, text: str) -> None:
         """Says what is being done, next to the bar."""

@@ -17,9 +17,16 @@ def disk(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UserError(
-            f"cannot write to {path} ({reason}); free some space or choose another place with --out."
-        ) from error
+        raise UserError(f"cannot use {path} ({reason}); make room there, or choose another place.") from error
+
+
+def _flush_folder(path: Path) -> None:
+    """Makes a new name in the folder survive a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -32,6 +39,7 @@ def write_atomically(path: Path, content: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
+            _flush_folder(path.parent)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise

@@ -8,9 +8,15 @@ from ..loop import Experiment, Record
 __all__ = ["certificate", "first_episode_warning"]
 
 
+FIRST_EPISODE = (
+    "not certified: assumption 3 asks for a policy that is safe for every dynamics within B sqrt(k) of the prior mean, "
+    "which was not checked; see 'infeasible_episodes' for whether its plans were safe on all samples"
+)
+
+
 def first_episode_warning(experiment: Experiment) -> str | None:
     """A plain word for runs whose first episode nothing can make safe."""
-    if experiment.task.prior.certifies_first_episode:
+    if experiment.task.prior.informative:
         return None
     return (
         f"prior '{experiment.task.prior.name}': nothing is known of the system, so episode 0 is not certified to be "
@@ -27,7 +33,7 @@ def certificate(experiment: Experiment, records: Sequence[Record]) -> dict[str, 
             f"M = {settings.samples} samples and the tightening {settings.tightening:g} are heuristic choices, not "
             "derived from the sample-count lemma; samples are redrawn from the posterior; plans are found by search."
         ),
-        "first_episode": first_episode_warning(experiment) or "the prior claims a safe first episode (assumption 3)",
+        "first_episode": first_episode_warning(experiment) or FIRST_EPISODE,
         "assumptions": {
             "prior": task.prior.name,
             "rkhs_bound": task.prior.bound,

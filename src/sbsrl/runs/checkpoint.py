@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from ..errors import UserError
@@ -26,12 +26,19 @@ def load_checkpoint(path: Path, template: Learner) -> tuple[Learner, int]:
     """The saved learner, in the shape of a fresh one for the same configuration."""
     names = [name for name, _ in _named_arrays(template)]
     leaves, structure = jax.tree.flatten(template)
-    with safe_open(path, framework="numpy") as file:
-        if set(names) != set(file.keys()):
-            raise UserError(f"{path} was saved by another version of sbsrl; resume it with that version.")
-        lines = int((file.metadata() or {})["lines"])
-        saved = [_restore(file.get_tensor(name), leaf) for name, leaf in zip(names, leaves, strict=True)]
-    return jax.tree.unflatten(structure, saved), lines
+    try:
+        with safe_open(path, framework="numpy") as file:
+            saved = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            lines = int((file.metadata() or {}).get("lines", -1))
+    except SafetensorError as error:
+        raise UserError(f"{path} is damaged ({error}); restore it, or delete it to start the run anew.") from None
+    if lines < 0 or {n: a.shape for n, a in saved.items()} != {n: _plain(a).shape for n, a in _named_arrays(template)}:
+        raise UserError(
+            f"{path} does not fit the configuration beside it; restore config.json, or use the version of sbsrl "
+            "that made it."
+        )
+    restored = [_restore(saved[name], leaf) for name, leaf in zip(names, leaves, strict=True)]
+    return jax.tree.unflatten(structure, restored), lines
 
 
 def _named_arrays(learner: Learner) -> list[tuple[str, Any]]:

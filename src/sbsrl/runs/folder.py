@@ -8,11 +8,11 @@ certificate.json      what is guaranteed and what it rests on
 learning.png          returns and costs, drawn when the run ends
 """
 
+import fcntl
 import io
 import json
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -26,46 +26,98 @@ from .checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = ["RunFolder"]
 
+LOCK = ".lock"
+PARTS = ("trajectories", "checkpoint", "episodes.jsonl", "config.json", ".config.json.tmp", LOCK)
+"""What a creation makes. A folder with nothing else and no configuration was left by one that was killed."""
+
 
 class RunFolder:
     """A place on disk. Every method leaves it in a state from which the run can go on."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock: int | None = None
 
     @classmethod
-    def create(cls, path: Path, config: dict[str, Any]) -> "RunFolder":
-        """Makes the folder with its configuration, or nothing at all."""
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            raise UserError(_occupied(path))
-        with disk(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    def create(cls, path: str | Path, config: dict[str, Any]) -> "RunFolder":
+        """Makes the folder, locked. Its configuration comes last and makes it a run; if that fails, nothing stays."""
+        folder = cls(path)
+        with disk(folder.path):
+            existed = folder.path.exists()
+            if existed and not folder.path.is_dir():
+                raise UserError(_occupied(folder.path))
+            folder.path.mkdir(parents=True, exist_ok=True)
+            folder.lock()
+            if folder.holds_run or any(part.name not in PARTS for part in folder.path.iterdir()):
+                folder.unlock()
+                raise UserError(_occupied(folder.path))
             try:
-                (temporary / "trajectories").mkdir()
-                (temporary / "checkpoint").mkdir()
-                (temporary / "episodes.jsonl").touch()
-                write_atomically(temporary / "config.json", _json(config))
-                temporary.chmod(0o755)
-                os.rename(temporary, path)
+                folder._fill(config)
             except BaseException:
-                shutil.rmtree(temporary, ignore_errors=True)
+                folder._clear(remove=not existed)
                 raise
-        return cls(path)
+        return folder
 
     @classmethod
-    def open(cls, path: Path) -> "RunFolder":
-        """A folder that holds a run already."""
-        if not (path / "config.json").is_file():
-            raise UserError(f"{path} holds no run (there is no config.json); start one with 'sbsrl train'.")
-        return cls(path)
+    def open(cls, path: str | Path) -> "RunFolder":
+        """A folder that holds a run already, for reading; `lock` it before writing."""
+        folder = cls(path)
+        with disk(folder.path):
+            if not folder.holds_run:
+                raise UserError(f"{path} holds no run (there is no config.json); start one with 'sbsrl train'.")
+        return folder
+
+    def lock(self) -> None:
+        """Makes this object the only one that writes here, until it is unlocked or the process ends."""
+        with disk(self.path):
+            file = os.open(self.path / LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            raise UserError(f"another process is running in {self.path}; wait for it, or stop it first.") from None
+        self._lock = file
+
+    def unlock(self) -> None:
+        """Lets others write."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.unlock()
+
+    @property
+    def holds_run(self) -> bool:
+        return (self.path / "config.json").is_file()
 
     @property
     def config(self) -> dict[str, Any]:
         try:
-            return json.loads((self.path / "config.json").read_text())
+            config = json.loads((self.path / "config.json").read_text())
         except (json.JSONDecodeError, UnicodeDecodeError):
-            raise UserError(f"{self.path / 'config.json'} is not readable; restore it, or start anew.") from None
+            config = None
+        if not isinstance(config, dict):
+            raise UserError(f"{self.path / 'config.json'} is damaged; restore it, or start anew.")
+        return config
+
+    def _fill(self, config: dict[str, Any]) -> None:
+        (self.path / "trajectories").mkdir(exist_ok=True)
+        (self.path / "checkpoint").mkdir(exist_ok=True)
+        (self.path / "episodes.jsonl").write_bytes(b"")
+        write_atomically(self.path / "config.json", _json(config))
+
+    def _clear(self, remove: bool) -> None:
+        """Undoes a creation that failed."""
+        self.unlock()
+        for part in PARTS:
+            target = self.path / part
+            shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
+        if remove:
+            self.path.rmdir()
 
     @property
     def _ledger(self) -> Path:
@@ -77,7 +129,10 @@ class RunFolder:
 
     def records(self) -> list[Record]:
         """All finished episodes."""
-        return [Record(**json.loads(line)) for line in self._ledger.read_text().splitlines()]
+        try:
+            return [Record(**json.loads(line)) for line in self._ledger.read_text().splitlines()]
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"{self._ledger} cannot be read ({error}); restore it.") from None
 
     def add(self, outcome: Outcome) -> None:
         """Makes one episode permanent: trajectory, then its line, then the checkpoint that accounts for both."""
@@ -95,7 +150,7 @@ class RunFolder:
         learner, lines = fresh, 0
         if self._checkpoint.exists():
             learner, lines = load_checkpoint(self._checkpoint, fresh)
-        written = self._ledger.read_bytes().splitlines(keepends=True)
+        written = self._ledger.read_bytes().splitlines(keepends=True) if self._ledger.exists() else []
         if len(written) < lines:
             raise UserError(f"{self._ledger} has lost lines: {len(written)} of {lines} are left; restore it.")
         if len(written) > lines:

@@ -91,21 +91,25 @@ class Result(NamedTuple):
 def train(spec: Specification, out: Path | None = None, observer: Observer | None = None) -> Result:
     """Runs to the end; with `out`, in a new run folder that can be resumed however the run stops."""
     experiment, learner = spec.start()
-    folder = None if out is None else RunFolder.create(out, {**asdict(spec), "versions": _versions()})
-    return _run(experiment, learner, [], folder, observer or Unobserved())
-
-
-def resume(path: Path, observer: Observer | None = None) -> Result:
-    """Continues exactly where the run stopped: the outcome is the one it would have had."""
-    folder = RunFolder.open(path)
-    config = folder.config
-    versions = config.pop("versions")
-    experiment, fresh = _specification(path, config).start()
-    learner = folder.restore(fresh)
     observer = observer or Unobserved()
-    if changed := _changes(versions):
-        observer.note(f"versions changed since the run began ({changed}): results may differ in the last digits.")
-    return _run(experiment, learner, folder.records(), folder, observer)
+    if out is None:
+        return _run(experiment, learner, [], None, observer)
+    with RunFolder.create(out, {**asdict(spec), "versions": _versions()}) as folder:
+        return _run(experiment, learner, [], folder, observer)
+
+
+def resume(path: str | Path, observer: Observer | None = None) -> Result:
+    """Continues exactly where the run stopped: the outcome is the one it would have had."""
+    observer = observer or Unobserved()
+    with RunFolder.open(path) as folder:
+        folder.lock()
+        config = folder.config
+        versions = config.pop("versions", {})
+        experiment, fresh = _specification(folder.path, config).start()
+        learner = folder.restore(fresh)
+        if changed := _changes(versions):
+            observer.note(f"versions changed since the run began ({changed}): results may differ in the last digits.")
+        return _run(experiment, learner, folder.records(), folder, observer)
 
 
 def _run(
@@ -123,6 +127,8 @@ def _run(
             folder.add(outcome)
             folder.write_json("certificate.json", certificate(experiment, records))
         observer.finished_episode(outcome.record)
+    if folder:
+        folder.write_json("certificate.json", certificate(experiment, records))
     return Result(experiment, records, learner, path)
 
 

@@ -95,13 +95,8 @@ class ICEM(eqx.Module):
         return jnp.asarray((np.array(self.high) - np.array(self.low)) / 2, PLAN)
 
     def _clip(self, actions: Float[Array, "... da"]) -> Float[Array, "... da"]:
-        offset = actions - self._expand(self._centre, actions)
-        half = self._expand(self._half_range, actions)
-        return self._expand(self._centre, actions) + jnp.clip(offset, -half, half)
-
-    @staticmethod
-    def _expand(vector: Float[Array, " da"], like: Float[Array, "... da"]) -> Float[Array, "... da"]:
-        return jnp.broadcast_to(vector, like.shape)
+        low, high = (jnp.broadcast_to(jnp.asarray(end, PLAN), actions.shape) for end in (self.low, self.high))
+        return jnp.clip(actions, low, high)
 
     def forget(self) -> Memory:
         """The memory before the first step of an episode."""

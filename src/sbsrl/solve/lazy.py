@@ -1,7 +1,8 @@
 """Finding the best K of many candidates while evaluating only those that can be among them. Exact.
 
 A candidate's nominal return bounds its value from above, since penalties only lower it. Candidates are taken in the
-order of their bounds, a chunk at a time, until the next bound is below the K-th best value found.
+order of their bounds, a chunk at a time, until the next bound is below both the K-th best value found and the best
+feasible one: neither the elites nor the plan that will be followed can change any more.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ def evaluate_lazily(
     """Values of all candidates that can be among the `best`, and how many were evaluated.
 
     `known` holds -inf where a value is not known yet; a bound of -inf marks a candidate that needs no evaluation.
-    As long as no feasible candidate was found, the search goes on to the end: "infeasible" is never a guess.
+    As long as no feasible candidate was found, the search goes on to the end: "infeasible" is no matter of order.
     """
     size = bounds.shape[0]
     padding = -size % chunk
@@ -39,8 +40,8 @@ def evaluate_lazily(
         i, found = state
         next_bound = bounds[order[jnp.minimum(i, chunks - 1) * chunk]]
         cutoff = jax.lax.top_k(found.value, best)[0][-1]
-        hopeful = (next_bound > cutoff) | ~jnp.any(feasible(found) & jnp.isfinite(found.value))
-        return (i < chunks) & hopeful & jnp.isfinite(next_bound)
+        best_feasible = jnp.max(jnp.where(feasible(found), found.value, -jnp.inf))
+        return (i < chunks) & (next_bound > jnp.minimum(cutoff, best_feasible))
 
     def evaluate_chunk(state: tuple[Index, Evaluation]) -> tuple[Index, Evaluation]:
         i, found = state

@@ -35,6 +35,8 @@ class RecedingHorizon(eqx.Module):
 
     The exploration constraint is on the whole episode. A plan of H steps with R > H still to go must gather its
     share H/R of what is missing; once nothing is missing, the policy is greedy for the rest of the episode.
+    Near the end plans look beyond it, so that the episode does not end on the way into trouble; but only
+    information that can still be gathered counts.
     """
 
     planner: ICEM
@@ -44,12 +46,16 @@ class RecedingHorizon(eqx.Module):
 
     def demand(self, state: PolicyState) -> Scalar:
         """The information that the next plan must promise."""
-        remaining = max(self.episode_steps - state.step, 1)
-        share = min(1.0, self.planner.horizon / remaining)
+        share = min(1.0, self.planner.horizon / self.remaining(state))
         return share * jnp.maximum(self.problem.threshold - state.gathered, 0)
 
+    def remaining(self, state: PolicyState) -> int:
+        """R: steps until the episode ends."""
+        return max(self.episode_steps - state.step, 1)
+
     def plan(self, x: State, state: PolicyState, key: PRNGKey) -> tuple[Plan, Memory]:
-        return self.planner.plan(self.problem.demanding(self.demand(state)), x, state.memory, key)
+        problem = self.problem.demanding(self.demand(state), self.remaining(state))
+        return self.planner.plan(problem, x, state.memory, key)
 
     def act(self, x: State, state: PolicyState, key: PRNGKey) -> tuple[Decision, PolicyState]:
         plan, memory = self.plan(x, state, key)
@@ -62,6 +68,7 @@ class Solution(NamedTuple):
     """A policy, how it starts, and what its solver can say about the constraints at the initial state."""
 
     policy: RecedingHorizon
+    initial_state: State
     start: PolicyState
     plan: Plan
 
@@ -80,7 +87,7 @@ def solve(planner: ICEM, problem: Problem, x: State, episode_steps: int, key: PR
     nothing = PolicyState(planner.forget(), 0, jnp.zeros((), PLAN))
     plan, _ = policy.plan(x, nothing, key)
     start = nothing._replace(memory=nothing.memory._replace(mean=plan.actions))
-    return Solution(policy, start, plan)
+    return Solution(policy, x, start, plan)
 
 
 @eqx.filter_jit
