@@ -72,7 +72,8 @@ class ICEM(eqx.Module):
     """Initial standard deviation, as a share of half the action range."""
     keep: float = eqx.field(static=True, default=0.3)
     """Share of the elites that is carried on."""
-    chunk: int = eqx.field(static=True, default=128)
+    chunk: int = eqx.field(static=True, default=32)
+    """Candidates evaluated at once on the samples: few, so that laziness pays; enough to keep the processor busy."""
 
     @property
     def population(self) -> tuple[int, ...]:
