@@ -19,7 +19,7 @@ from sbsrl.methods import Context
 from sbsrl.numerics import cos
 from sbsrl.problem import Problem
 from sbsrl.runs import Specification
-from sbsrl.solve import ICEM
+from sbsrl.solve import ICEM, ReplanningSolver
 from sbsrl.task import Transitions
 
 ROUNDS = 7
@@ -67,7 +67,8 @@ def main() -> None:
         _, memory = planner.plan(problem, x, planner.forget(), key)
         return lambda: planner.plan(problem, x, memory, key)
 
-    lazy = experiment.planner
+    assert isinstance(experiment.solver, ReplanningSolver)
+    lazy = experiment.solver.planner
     full = replace(lazy, chunk=lazy.candidates + lazy.kept_elites)  # one chunk: every candidate on every sample
     few, many = (problem_at(experiment, learner, n, exploring=False) for n in (50, 450))
     exploring = problem_at(experiment, learner, 450, exploring=True)

@@ -26,5 +26,5 @@ for seed in 0 1 2 3 4; do
     mkdir -p "$here/s$seed"
     cp "$work/s$seed"/{config.json,episodes.jsonl,certificate.json} "$here/s$seed/"
 done
-cp "$work/s0/learning.png" "$here/seed-0.png"
+cp "$work/s0/learning.png" "$top/docs/pendulum.png"
 "$top/.venv/bin/python" "$here/summarise.py" >"$here/README.md"

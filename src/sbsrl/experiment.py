@@ -5,7 +5,7 @@ from .errors import UserError
 from .loop import Experiment, Learner
 from .methods import Method, make_method
 from .settings import Settings
-from .solve import ICEM
+from .solve import ICEM, ReplanningSolver
 from .task import Task
 from .tasks import make_task
 
@@ -30,7 +30,7 @@ def make_experiment(task: str | Task, method: str, settings: Settings) -> Experi
             f"no policy can meet the tightened budget {task.budget:g} - {settings.tightening:g}: the cost of "
             f"{task.name} is never below {task.least_cost:g}; raise budget or lower tightening."
         )
-    return Experiment(task, chosen, _planner(task, settings), settings)
+    return Experiment(task, chosen, ReplanningSolver(_planner(task, settings), task.horizon), settings)
 
 
 def _planner(task: Task, settings: Settings) -> ICEM:

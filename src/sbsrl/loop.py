@@ -13,7 +13,7 @@ from .belief.protocol import Belief
 from .methods import Context, Method
 from .rollout import Run, run_episode
 from .settings import Settings
-from .solve import ICEM, Solution, solve
+from .solve import Solution, Solver
 from .task import Episode, Task, aggregate, violation
 from .types import Flag, Index, PRNGKey
 
@@ -28,7 +28,7 @@ class Experiment:
 
     task: Task
     method: Method
-    planner: ICEM
+    solver: Solver
     settings: Settings
 
 
@@ -158,8 +158,7 @@ def _solve(experiment: Experiment, learner: Learner, final: bool = False) -> Sol
             key=keys.samples,
         )
     )
-    task = experiment.task
-    return solve(experiment.planner, problem, task.reset(keys.reset), task.horizon, keys.first_plan)
+    return experiment.solver.solve(problem, experiment.task.reset(keys.reset), keys.first_plan)
 
 
 def _change(learner: Learner, **fields: object) -> Learner:
@@ -188,7 +187,7 @@ def _record(experiment: Experiment, learner: Learner, phase: Phase, run: Run, se
         samples=0 if problem.samples is None else len(problem.samples),
         infeasible_plans=run.infeasible_plans,
         worst_plan=run.worst_plan,
-        planned_information=float(run.solution.plan.evaluation.information),
+        planned_information=float(run.solution.evaluation.information),
         evaluated=run.evaluated,
         seconds=seconds,
     )

@@ -9,8 +9,7 @@ import numpy as np
 
 from ._jax import EXACT
 from .problem import feasible
-from .solve import Solution
-from .solve.receding import Decision
+from .solve import Decision, Solution
 from .task import Episode, Task
 from .types import Action, PRNGKey, Scalar, State
 
@@ -54,8 +53,8 @@ def _summarise(solution: Solution, episode: Episode, decisions: list[Decision]) 
     return Run(
         solution=solution,
         episode=episode,
-        infeasible_plans=sum(not feasible(d.plan.evaluation) for d in decisions),
-        worst_plan=max(float(d.plan.evaluation.violation) for d in decisions),
+        infeasible_plans=sum(not feasible(d.evaluation) for d in decisions),
+        worst_plan=max(float(d.evaluation.violation) for d in decisions),
         information=float(sum(float(d.information) for d in decisions)),
-        evaluated=float(np.mean([float(d.plan.evaluated) for d in decisions])),
+        evaluated=float(np.mean([float(d.evaluated) for d in decisions])),
     )

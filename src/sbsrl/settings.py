@@ -28,12 +28,10 @@ class Settings:
 
     budget: float = _of_the_task("d: bound on the aggregated cost of an episode")
     tightening: float = _of_the_task("Delta: by how much plans must stay below the budget", 0)
+    exploration_threshold: float = _of_the_task("d_sigma: nats of information an episode must promise to explore", 0)
     episodes: int = _setting(10, "episodes on the true system before the final policy", 1, 10_000)
     samples: int = _setting(30, "M: dynamics sampled from the belief at each episode", 1, 10_000)
     prior: str = _setting("simulator", "what is known beforehand; the pendulum has 'simulator' and 'none'")
-    exploration_threshold: float = _setting(
-        500.0, "d_sigma: nats of information an episode must promise while exploring", 0
-    )
     exploration_tolerance: float = _setting(
         0.05, "share of d_sigma that may be missing before exploration counts as infeasible", 0, 1
     )
@@ -44,7 +42,7 @@ class Settings:
     cost_penalty: float = _setting(1000.0, "lambda_c: weight of a violation, summed over the samples", 0)
     exploration_penalty: float = _setting(10.0, "lambda_sigma: weight of missing information", 0)
     horizon: int = _setting(20, "H: control steps a plan looks ahead", 2, 1000)
-    candidates: int = _setting(248, "action sequences in the first iteration of iCEM", 4, 1_000_000)
+    candidates: int = _setting(504, "action sequences in the first iteration of iCEM", 4, 1_000_000)
     elites: int = _setting(24, "best sequences that the next iteration is fitted to", 2, 100_000)
     iterations: int = _setting(4, "iterations of iCEM a plan", 1, 1000)
     decay: float = _setting(1.25, "factor by which the population shrinks each iteration", 1, 100)
@@ -88,7 +86,7 @@ def _check_range(name: str, value: Any, least: float, most: float) -> None:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "cpu": {},
-    "paper": {"candidates": 1000, "elites": 100, "momentum": 0.2},
+    "paper": {"candidates": 1000, "elites": 100, "iterations": 5, "momentum": 0.2, "colour": 0.2},
     "smoke": {"episodes": 3, "samples": 8, "candidates": 124, "elites": 12, "iterations": 3, "features": 64},
 }
 

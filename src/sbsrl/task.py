@@ -79,7 +79,6 @@ class Task:
     """A system, what it should do, and what it must not do."""
 
     name: str
-    summary: str
     state_names: tuple[str, ...]
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]

@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 
 from sbsrl.problem import Evaluation, Only, Penalties, Problem
-from sbsrl.solve.icem import ICEM, Plan
-from sbsrl.solve.receding import PolicyState, RecedingHorizon, Solution, solve
+from sbsrl.solve.icem import ICEM
+from sbsrl.solve.protocol import Solution, Solver
+from sbsrl.solve.receding import PolicyState, RecedingHorizon, ReplanningSolver
 
 PLANNER = ICEM(low=(-1.0,), high=(1.0,), horizon=5, candidates=64, elites=8, iterations=3)
 
@@ -51,14 +52,13 @@ def test_acting_counts_steps_and_information(getkey):
     decision, after = policy.act(jnp.array([0.0]), state, getkey())
     assert after.step == 1
     np.testing.assert_allclose(after.gathered, np.abs(decision.action[0]))
-    assert np.array_equal(decision.action, decision.plan.actions[0])
     assert after.memory.warm
 
 
 def solution(information):
     policy = RecedingHorizon(PLANNER, problem(8.0), 20)
     evaluation = Evaluation(jnp.array(0.0), jnp.array(0.0), jnp.array(information))
-    return Solution(policy, jnp.zeros(1), policy_state(), Plan(jnp.zeros((5, 1)), evaluation, jnp.array(1.0)))
+    return Solution(policy, jnp.zeros(1), policy_state(), evaluation, demand=2.0)
 
 
 @pytest.mark.parametrize(("information", "explores"), [(2.0, True), (1.91, True), (1.89, False)])
@@ -70,10 +70,14 @@ def test_what_cannot_be_gathered_before_the_end_is_not_promised(getkey):
     """Two steps are left of an episode of 20; a plan of 5 steps can gather at most 2 nats in them."""
     policy = RecedingHorizon(PLANNER, problem(8.0), 20)
     decision, _ = policy.act(jnp.array([0.0]), policy_state()._replace(step=18), getkey())
-    assert 1.5 < decision.plan.evaluation.information <= 2.0
+    assert 1.5 < decision.evaluation.information <= 2.0
 
 
 def test_solving_starts_the_policy_from_the_plan_found(getkey):
-    found = solve(PLANNER, problem(0.0), jnp.array([0.5]), 20, getkey())
-    np.testing.assert_array_equal(found.start.memory.mean, found.plan.actions)
+    solver = ReplanningSolver(PLANNER, 20)
+    assert isinstance(solver, Solver)
+    found = solver.solve(problem(8.0), jnp.array([0.5]), getkey())
+    assert np.any(found.start.memory.mean != 0)
     assert not found.start.memory.warm
+    assert found.demand == 2.0
+    assert found.evaluation.information >= 1.9

@@ -26,7 +26,7 @@ class Reference(NamedTuple):
 
 def reference_returns(experiment: Experiment, seeds: int = 3) -> Reference:
     """Simulates both on the task's own equations; the mean over `seeds` runs of the oracle."""
-    oracle = Experiment(experiment.task, make_method("oracle"), experiment.planner, experiment.settings)
+    oracle = Experiment(experiment.task, make_method("oracle"), experiment.solver, experiment.settings)
     returns = []
     for seed in range(seeds):
         run = run_greedy_policy(oracle, make_learner(oracle, seed))

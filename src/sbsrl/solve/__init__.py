@@ -1,6 +1,7 @@
 """Turning a problem into a policy."""
 
 from .icem import ICEM, Plan
-from .receding import RecedingHorizon, Solution, solve
+from .protocol import Decision, Policy, Solution, Solver
+from .receding import RecedingHorizon, ReplanningSolver
 
-__all__ = ["ICEM", "Plan", "RecedingHorizon", "Solution", "solve"]
+__all__ = ["ICEM", "Decision", "Plan", "Policy", "RecedingHorizon", "ReplanningSolver", "Solution", "Solver"]

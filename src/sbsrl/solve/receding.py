@@ -9,8 +9,9 @@ from .._jax import PLAN
 from ..problem import Problem
 from ..types import Action, PRNGKey, Scalar, State
 from .icem import ICEM, Memory, Plan
+from .protocol import Decision, Solution
 
-__all__ = ["Decision", "PolicyState", "RecedingHorizon", "Solution", "solve"]
+__all__ = ["PolicyState", "RecedingHorizon", "ReplanningSolver"]
 
 
 class PolicyState(NamedTuple):
@@ -20,14 +21,6 @@ class PolicyState(NamedTuple):
     step: int
     gathered: Scalar
     """The information of the steps already taken: it counts towards the threshold."""
-
-
-class Decision(NamedTuple):
-    """An action, the plan it belongs to, and what this one step teaches."""
-
-    action: Action
-    plan: Plan
-    information: Scalar
 
 
 class RecedingHorizon(eqx.Module):
@@ -61,33 +54,24 @@ class RecedingHorizon(eqx.Module):
         plan, memory = self.plan(x, state, key)
         gained = _step_information(self.problem, x, plan.actions[0])
         after = PolicyState(memory, state.step + 1, state.gathered + gained)
-        return Decision(plan.actions[0], plan, gained), after
+        return Decision(plan.actions[0], plan.evaluation, gained, plan.evaluated), after
 
 
-class Solution(NamedTuple):
-    """A policy, how it starts, and what its solver can say about the constraints at the initial state."""
+class ReplanningSolver(eqx.Module):
+    """Solves Problem (1) by a policy that replans at every step; its first plan says what can be said beforehand."""
 
-    policy: RecedingHorizon
-    initial_state: State
-    start: PolicyState
-    plan: Plan
+    planner: ICEM
+    episode_steps: int = eqx.field(static=True)
+    """T."""
 
-    def explores(self, tolerance: float) -> bool:
-        """Whether the first plan meets the exploration constraint, up to a relative tolerance.
-
-        That a heuristic solver finds no such plan is evidence, not proof, that there is none.
-        """
-        demand = float(self.policy.demand(self.start))
-        return float(self.plan.evaluation.information) >= (1 - tolerance) * demand
-
-
-def solve(planner: ICEM, problem: Problem, x: State, episode_steps: int, key: PRNGKey) -> Solution:
-    """Plans once from x; the policy starts its own search from what was found."""
-    policy = RecedingHorizon(planner, problem, episode_steps)
-    nothing = PolicyState(planner.forget(), 0, jnp.zeros((), PLAN))
-    plan, _ = policy.plan(x, nothing, key)
-    start = nothing._replace(memory=nothing.memory._replace(mean=plan.actions))
-    return Solution(policy, x, start, plan)
+    def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
+        """Plans once from x; the policy starts its own search from what was found."""
+        policy = RecedingHorizon(self.planner, problem, self.episode_steps)
+        nothing = PolicyState(self.planner.forget(), 0, jnp.zeros((), PLAN))
+        plan, _ = policy.plan(x, nothing, key)
+        start = nothing._replace(memory=nothing.memory._replace(mean=plan.actions))
+        demand = policy.demand(nothing)
+        return Solution(policy, x, start, plan.evaluation, float(demand))
 
 
 @eqx.filter_jit

@@ -88,7 +88,6 @@ def pendulum(prior: Prior = SIMULATOR, budget: float = 6.0) -> Task:
     """The task, with the prior knowledge that the learner starts from."""
     return Task(
         name="pendulum",
-        summary="swing up a pendulum, never turning faster than 6 rad/s (appendix F)",
         state_names=("cos th", "sin th", "omega"),
         action_low=(-1.0,),
         action_high=(1.0,),
