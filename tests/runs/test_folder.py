@@ -79,7 +79,7 @@ def test_what_a_killed_creation_left_may_be_used(tmp_path):
 def test_two_processes_cannot_write_to_one_folder(folder):
     with pytest.raises(UserError, match="another process is running in"):
         RunFolder.open(folder.path).lock()
-    with pytest.raises(UserError, match="another process is running in"):
+    with pytest.raises(UserError, match="holds a run already"):
         RunFolder.create(folder.path, {})
     assert folder.holds_run
     folder.unlock()
@@ -110,6 +110,7 @@ def test_a_folder_that_holds_anything_is_not_used(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(UserError, match="not an empty folder"):
         RunFolder.create(tmp_path, {})
+    assert [part.name for part in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_an_empty_folder_may_be_used(tmp_path):

@@ -44,13 +44,13 @@ class RunFolder:
         folder = cls(path)
         with disk(folder.path):
             existed = folder.path.exists()
-            if existed and not folder.path.is_dir():
-                raise UserError(_occupied(folder.path))
+            if existed and folder._occupied:
+                raise UserError(_already_used(folder.path))  # before the lock, which would leave a file behind
             folder.path.mkdir(parents=True, exist_ok=True)
             folder.lock()
-            if folder.holds_run or any(part.name not in PARTS for part in folder.path.iterdir()):
+            if folder._occupied:  # by another process, meanwhile
                 folder.unlock()
-                raise UserError(_occupied(folder.path))
+                raise UserError(_already_used(folder.path))
             try:
                 folder._fill(config)
             except BaseException:
@@ -89,6 +89,13 @@ class RunFolder:
 
     def __exit__(self, *exception: object) -> None:
         self.unlock()
+
+    @property
+    def _occupied(self) -> bool:
+        """Whether there is more than what a killed creation leaves."""
+        if not self.path.is_dir():
+            return True
+        return self.holds_run or any(part.name not in PARTS for part in self.path.iterdir())
 
     @property
     def holds_run(self) -> bool:
@@ -178,7 +185,7 @@ def _json(content: dict[str, Any]) -> bytes:
     return (json.dumps(content, indent=2) + "\n").encode()
 
 
-def _occupied(path: Path) -> str:
+def _already_used(path: Path) -> str:
     if (path / "config.json").is_file():
         return f"{path} holds a run already; continue it with 'sbsrl resume {path}', or choose another --out."
     return f"{path} exists and is not an empty folder; choose another --out."
