@@ -120,6 +120,7 @@ def test_ctrl_c_exits_with_130_and_says_how_to_go_on(tiny_flags, tmp_path):
         "import os, signal, sys\n"
         "from sbsrl.report.terminal import Terminal\n"
         "from sbsrl.cli import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background inherits: ignore
         "steps = iter(range(70))\n"
         "def stepped(self):\n"
         "    if next(steps, None) is None: os.kill(os.getpid(), signal.SIGINT)\n"
