@@ -30,7 +30,8 @@ lint: env
 	$(BIN)/mypy
 
 bench: env
-	$(BIN)/python benchmarks/planning.py
+	taskset -c 0 $(BIN)/python benchmarks/belief.py
+	taskset -c 0 $(BIN)/python benchmarks/planning.py
 
 evidence: env
 	results/pendulum/run.sh

@@ -17,7 +17,7 @@ def test_it_explores_and_ends_with_the_final_policy(tiny):
     result = learn("pendulum", **tiny)
     assert [(r.episode, r.phase) for r in result.records] == [(0, "explore"), (1, "explore"), (2, "final")]
     assert result.learner.finished
-    assert int(result.learner.belief.data.count) == 100  # the final policy is run, not learned from
+    assert int(result.learner.belief.count) == 100  # the final policy is run, not learned from
 
 
 def test_a_threshold_that_cannot_be_met_ends_exploration_at_once(tiny):

@@ -2,12 +2,13 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from sbsrl import METHODS, UserError
-from sbsrl.experiment import make_experiment, make_learner
 from sbsrl.methods import Context, make_method
 from sbsrl.runs import Specification
+from sbsrl.task import Transitions
 
 
 @pytest.fixture
@@ -73,10 +74,25 @@ def test_an_unknown_method_is_answered_with_the_nearest():
         make_method("gredy")
 
 
-def test_samples_differ_between_episodes_and_repeat_with_the_key(tiny):
+def first_action_of_samples(belief, seed):
+    x, a = jnp.array([-1.0, 0.0, 0.5], jnp.float32), jnp.array([0.3], jnp.float32)
+    samples = belief.samples(jax.random.key(seed), 3)
+    return np.stack([samples.member(m)(x, a) for m in jnp.arange(3)])
+
+
+def test_samples_repeat_with_the_key(tiny):
     spec = Specification.make("pendulum", "sbsrl", 0, "cpu", tiny)
-    experiment = make_experiment("pendulum", "sbsrl", spec.settings)
-    belief = make_learner(experiment, 0).belief
-    first, again, other = (belief.samples(jax.random.key(k), 3).weights for k in (0, 0, 1))
+    belief = spec.start()[1].belief
+    first, again, other = (first_action_of_samples(belief, seed) for seed in (0, 0, 1))
     assert (first == again).all()
     assert (first != other).all()
+
+
+@pytest.mark.parametrize(("sampler", "kept"), [("pathwise", False), ("truncated", True), ("particles", False)])
+def test_samples_are_drawn_anew_in_each_episode_or_kept(sampler, kept, tiny):
+    """One transition far away says nothing about this state, so kept functions do not change there."""
+    belief = Specification.make("pendulum", "sbsrl", 0, "cpu", {**tiny, "sampler": sampler}).start()[1].belief
+    far = np.array([[40.0, 40.0, 40.0]])
+    after = belief.update(Transitions(far, np.zeros((1, 1)), far))
+    same = np.allclose(first_action_of_samples(belief, 0), first_action_of_samples(after, 0), atol=1e-6)
+    assert same == kept

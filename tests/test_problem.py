@@ -5,7 +5,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.problem import Evaluation, Only, Penalties, Problem, feasible, nominal_return, penalise, rollout
+from sbsrl.problem import (
+    Evaluation,
+    Only,
+    Penalties,
+    Problem,
+    excess,
+    explored,
+    feasible,
+    information,
+    nominal_returns,
+    penalised,
+    penalties,
+    rollout,
+    rollouts,
+)
 
 GAINS = np.array([0.5, 0.9, 1.3])
 
@@ -68,9 +82,14 @@ def by_hand(plan, gains, threshold, aggregation):
 
 
 def evaluate(p):
-    x, plans = jnp.asarray(X), jnp.asarray(PLANS)
-    found = [nominal_return(p, x, plan) for plan in plans]
-    return penalise(p, x, plans, jnp.stack([f[0] for f in found]), jnp.stack([f[1] for f in found]))
+    """The parts of the value put together: return, exploration, then every sample."""
+    x, plans = jnp.asarray(X), jnp.moveaxis(jnp.asarray(PLANS), 0, -1)
+    returns, states = nominal_returns(p, x, plans)
+    gathered = information(p, states, plans) if p.threshold > 0 else jnp.zeros(len(PLANS))
+    hinges = [excess(p, p.samples.member(m), x, plans) for m in jnp.arange(p.sample_count)]
+    hinges = jnp.stack(hinges, axis=-1) if hinges else jnp.zeros((len(PLANS), 0))
+    value = penalised(explored(p, returns, gathered), penalties(p, hinges))
+    return Evaluation(value, jnp.max(hinges, axis=-1, initial=0), gathered)
 
 
 @pytest.mark.parametrize("aggregation", ["statewise", "sum"])
@@ -86,7 +105,7 @@ def test_value_violation_and_information_are_those_computed_by_hand(gains, thres
 
 def test_the_nominal_return_bounds_the_value():
     p = problem(Lines(jnp.asarray(GAINS)), threshold=3.0)
-    returns = np.array([nominal_return(p, jnp.asarray(X), jnp.asarray(plan))[0] for plan in PLANS])
+    returns, _ = nominal_returns(p, jnp.asarray(X), jnp.moveaxis(jnp.asarray(PLANS), 0, -1))
     assert np.all(evaluate(p).value <= returns)
 
 
@@ -112,6 +131,30 @@ def test_feasible_means_no_violation_on_any_sample():
 def test_rollout_has_all_states():
     states = rollout(Line(jnp.array(2.0)), jnp.array([1.0]), jnp.array([[0.0], [1.0]]))
     np.testing.assert_array_equal(states, [[1.0], [2.0], [5.0]])
+
+
+def test_many_rollouts_are_single_ones_side_by_side():
+    plans = jnp.moveaxis(jnp.asarray(PLANS), 0, -1)
+    many = rollouts(Line(jnp.array(0.9)), jnp.asarray(X), plans)
+    for i, plan in enumerate(PLANS):
+        np.testing.assert_allclose(many[:, :, i], rollout(Line(jnp.array(0.9)), jnp.asarray(X), jnp.asarray(plan)))
+
+
+def test_partial_sums_of_penalties_are_upper_bounds_also_after_rounding():
+    rng = np.random.default_rng(0)
+    value, all_of_them = (
+        jnp.asarray(rng.normal(size=500), jnp.float32),
+        jnp.asarray(rng.exponential(size=(500, 30)), jnp.float32),
+    )
+    for known in (0, 1, 7, 29):
+        some = all_of_them.at[:, jnp.asarray(rng.permutation(30)[known:])].set(0)
+        assert np.all(penalised(value, some) >= penalised(value, all_of_them))
+
+
+def test_a_weight_of_zero_forgives_even_what_is_not_a_number():
+    free = eqx.tree_at(lambda p: p.bound, problem(None), jnp.array(1.5))
+    free = Problem(**{**vars(free), "penalties": Penalties(cost=0.0, exploration=0.0)})
+    np.testing.assert_array_equal(penalties(free, jnp.array([1.0, np.inf])), [0, 0])
 
 
 def test_demanding_changes_the_threshold_and_its_steps_only():

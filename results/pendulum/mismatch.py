@@ -9,23 +9,25 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sbsrl import make_task
-from sbsrl.belief.kernel import gram
+from sbsrl.kernels import Kernel, gram
 
 
 def mismatch(points: int, limit: float) -> tuple[Float[Array, "n dz"], Float[Array, "n dx"]]:
-    """Scaled inputs and mismatches at random states with |omega| <= limit."""
+    """Inputs and scaled mismatches at random states with |omega| <= limit."""
     task, rng = make_task("pendulum"), np.random.default_rng(0)
     theta, omega, a = (rng.uniform(-r, r, points) for r in (np.pi, limit, 1.0))
     x = jnp.asarray(np.stack([np.cos(theta), np.sin(theta), omega], axis=1))
     actions = jnp.asarray(a[:, None])
     difference = jax.vmap(task.dynamics)(x, actions) - jax.vmap(task.prior.mean)(x, actions)
-    inputs = jnp.concatenate([x, actions], axis=1) / jnp.asarray(task.prior.lengthscales)
+    inputs = jnp.concatenate([x, actions], axis=1)
     return inputs, difference / jnp.asarray(task.prior.scale)
 
 
 def lower_bounds(points: int, nugget: float) -> list[float]:
     inputs, y = mismatch(points, limit=6.0)
-    k = gram(inputs, inputs)
+    kernel = make_task("pendulum").prior.kernel
+    assert isinstance(kernel, Kernel)
+    k = gram(kernel, inputs, inputs)
     w = jnp.linalg.solve(k + nugget * jnp.eye(points), y)
     return [float(w[:, j] @ y[:, j] / jnp.sqrt(w[:, j] @ k @ w[:, j])) for j in range(y.shape[1])]
 

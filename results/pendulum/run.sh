@@ -26,5 +26,7 @@ for seed in 0 1 2 3 4; do
     mkdir -p "$here/s$seed"
     cp "$work/s$seed"/{config.json,episodes.jsonl,certificate.json} "$here/s$seed/"
 done
+rm -rf "$here/s0/trajectories"
+cp -r "$work/s0/trajectories" "$here/s0/" # what the benchmarks plan with
 cp "$work/s0/learning.png" "$top/docs/pendulum.png"
 "$top/.venv/bin/python" "$here/summarise.py" >"$here/README.md"

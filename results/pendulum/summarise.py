@@ -54,7 +54,7 @@ def facts(runs: list[list[Record]], scale: Reference, task: Task) -> list[str]:
         f"- largest cost: {max(r.cost for r in records):.4f} of {task.budget:g}",
         "- best return up to episode 6, by seed: " + ", ".join(f"{b:.3f}" for b in best),
         "- return in episode 6, by seed: " + ", ".join(f"{b:.3f}" for b in at_six),
-        f"- candidates that had to be evaluated on the samples: {np.mean([r.evaluated for r in records]):.0%}",
+        f"- pairs of candidate and sample that had to be evaluated: {np.mean([r.evaluated for r in records]):.0%}",
         f"- seconds a run, one core each: {min(seconds):.0f} to {max(seconds):.0f}",
     ]
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from .errors import UserError, unknown
 from .methods import METHODS
+from .report.figures import FIGURES, reproduce
 from .report.reference import reference_returns
 from .report.terminal import Terminal, summary_table
 from .runs import Result, Specification, resume, train
@@ -107,6 +108,12 @@ def _resume_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
 
 
+def _reproduce_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("figure", metavar="FIGURE", help="see 'sbsrl figures'")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for its files (results/FIGURE)")
+    parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
+
+
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -122,6 +129,13 @@ def _train(options: argparse.Namespace) -> int:
 
 def _resume(options: argparse.Namespace) -> int:
     return _show(options.folder, lambda terminal: resume(options.folder, terminal))
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    console = Console()
+    for path in reproduce(options.figure, options.out or Path("results") / options.figure, options.seed):
+        console.print(path, soft_wrap=True, highlight=False, markup=False)
+    return 0
 
 
 def _show(folder: Path, run: Callable[[Terminal], Result]) -> int:
@@ -165,6 +179,10 @@ def _list(names: dict[str, str]) -> int:
 COMMANDS = {
     "train": Command("learn a task", _train_arguments, _train),
     "resume": Command("continue a run exactly where it stopped", _resume_arguments, _resume),
+    "reproduce": Command("make a figure of the paper", _reproduce_arguments, _reproduce),
+    "figures": Command(
+        "list the figures", _no_arguments, lambda options: _list({n: f.summary for n, f in FIGURES.items()})
+    ),
     "tasks": Command("list the tasks", _no_arguments, lambda options: _list({n: t.summary for n, t in TASKS.items()})),
     "methods": Command(
         "list the methods", _no_arguments, lambda options: _list({n: m.summary for n, m in METHODS.items()})

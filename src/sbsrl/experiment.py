@@ -1,6 +1,6 @@
 """From names and settings to an experiment that can run."""
 
-from .belief import GPBelief
+from .belief import GPBelief, GPOptions
 from .errors import UserError
 from .loop import Experiment, Learner
 from .methods import Method, make_method
@@ -57,5 +57,15 @@ def make_learner(experiment: Experiment, seed: int) -> Learner:
             f"episodes={settings.episodes} would give an exact Gaussian process {task.horizon * settings.episodes} "
             f"points, which do not fit into memory; use at most {MOST_POINTS // task.horizon} episodes."
         )
-    belief = GPBelief.create(task.prior, task.horizon * settings.episodes, settings.features)
+    options = GPOptions(
+        sampler=settings.sampler,
+        features=settings.features,
+        estimator=settings.estimator,
+        uncertainty=settings.uncertainty,
+        delta=settings.delta,
+        convention=settings.convention,
+        fitted=settings.fitted,
+    )
+    inputs, points = task.state_size + task.action_size, task.horizon * settings.episodes
+    belief = GPBelief.create(task.prior, inputs, points, settings.episodes, options)
     return Learner.create(belief, experiment.method, seed)

@@ -77,7 +77,9 @@ class Record(NamedTuple):
     planned_information: float
     """J_{s_n}(mu_n) of the first plan; 0 where no exploration is demanded."""
     evaluated: float
-    """Mean share of the candidates that had to be evaluated on the samples."""
+    """Mean share of the pairs of candidate and sample that had to be evaluated."""
+    objection: str | None
+    """What the data say against the assumptions: null, or that confidence sets have no common point."""
     seconds: float
 
 
@@ -103,14 +105,14 @@ def algorithm_1(
         run = run_episode(experiment.task, solution, _keys(learner).rollout, on_step)  # 8
         belief = learner.belief.update(run.episode.transitions)  # 9
         phase: Phase = "explore" if solution.policy.problem.exploring else "exploit"
-        record = _record(experiment, learner, phase, run, perf_counter() - started)
+        record = _record(experiment, learner, phase, run, belief.objection(), perf_counter() - started)
         learner = _change(learner, belief=belief, episode=learner.episode + 1)  # 10
         yield Outcome(record, run.episode, learner)
 
     if not learner.finished:
         started = perf_counter()
         run = run_greedy_policy(experiment, learner, on_step)  # 12
-        record = _record(experiment, learner, "final", run, perf_counter() - started)
+        record = _record(experiment, learner, "final", run, learner.belief.objection(), perf_counter() - started)
         yield Outcome(record, run.episode, _change(learner, finished=True))
 
 
@@ -132,8 +134,11 @@ def _goes_on(experiment: Experiment, learner: Learner) -> bool:
     return unfinished and not (learned and settings.stop_when_learned)
 
 
+_SAMPLES = 2**31 - 1
+"""Folded into the seed it gives the key of the samples: no episode has this number."""
+
+
 class _Keys(NamedTuple):
-    samples: PRNGKey
     reset: PRNGKey
     first_plan: PRNGKey
     rollout: PRNGKey
@@ -141,7 +146,7 @@ class _Keys(NamedTuple):
 
 def _keys(learner: Learner) -> _Keys:
     """The randomness of one episode depends on the seed and its number only, hence not on how the run was resumed."""
-    return _Keys(*jax.random.split(jax.random.fold_in(learner.key, learner.episode), 4))
+    return _Keys(*jax.random.split(jax.random.fold_in(learner.key, learner.episode), 3))
 
 
 def _solve(experiment: Experiment, learner: Learner, final: bool = False) -> Solution:
@@ -155,7 +160,7 @@ def _solve(experiment: Experiment, learner: Learner, final: bool = False) -> Sol
             episode=int(learner.episode),
             exploring=bool(learner.exploring),
             final=final,
-            key=keys.samples,
+            key=jax.random.fold_in(learner.key, _SAMPLES),
         )
     )
     return experiment.solver.solve(problem, experiment.task.reset(keys.reset), keys.first_plan)
@@ -168,7 +173,9 @@ def _change(learner: Learner, **fields: object) -> Learner:
     return eqx.tree_at(lambda tree: [getattr(tree, name) for name in names], learner, values)
 
 
-def _record(experiment: Experiment, learner: Learner, phase: Phase, run: Run, seconds: float) -> Record:
+def _record(
+    experiment: Experiment, learner: Learner, phase: Phase, run: Run, objection: str | None, seconds: float
+) -> Record:
     task = experiment.task
     cost = float(aggregate(jnp.asarray(run.episode.costs), task.aggregation))
     excess = violation(cost, task.budget)
@@ -189,5 +196,6 @@ def _record(experiment: Experiment, learner: Learner, phase: Phase, run: Run, se
         worst_plan=run.worst_plan,
         planned_information=float(run.solution.evaluation.information),
         evaluated=run.evaluated,
+        objection=objection,
         seconds=seconds,
     )

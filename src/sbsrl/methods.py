@@ -30,9 +30,10 @@ class Context:
     final: bool
     """Whether this is the policy that is returned in the end, which explores no more."""
     key: PRNGKey
+    """Of the samples; the same in all episodes of a run."""
 
     def draw_samples(self) -> Samples:
-        """f_n^1 .. f_n^M, drawn anew from the posterior of this episode."""
+        """f_n^1 .. f_n^M."""
         return self.belief.samples(self.key, self.settings.samples)
 
 

@@ -9,6 +9,7 @@ with fixed penalties:
     J_r(mu_n) - lambda_c sum_m max(J_c(f_n^m) - d + Delta_zeta, 0) - lambda_sigma max(d_sigma^n - J_s(mu_n), 0)
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +22,23 @@ from .belief.protocol import Samples, Uncertainty
 from .task import Aggregation, aggregate
 from .types import Actions, Dynamics, Flag, Index, Scalar, State, States, TransitionFunction
 
-__all__ = ["Evaluation", "Only", "Penalties", "Problem", "feasible", "rollout"]
+__all__ = [
+    "Candidates",
+    "Evaluation",
+    "Only",
+    "Penalties",
+    "Problem",
+    "Trajectories",
+    "excess",
+    "explored",
+    "feasible",
+    "information",
+    "nominal_returns",
+    "penalised",
+    "penalties",
+    "rollout",
+    "rollouts",
+]
 
 
 @dataclass(frozen=True)
@@ -74,6 +91,17 @@ class Problem(eqx.Module):
         fields = lambda problem: (problem.threshold, problem.steps)  # noqa: E731
         return eqx.tree_at(fields, self, (threshold, jnp.asarray(steps, jnp.int32)))
 
+    @property
+    def sample_count(self) -> int:
+        """M."""
+        return 0 if self.samples is None else len(self.samples)
+
+
+Candidates = Float[Array, "H da C"]
+"""Sequences of actions."""
+
+Trajectories = Float[Array, "H1 dx C"]
+
 
 class Evaluation(NamedTuple):
     """What is known of a sequence of actions, or, with a leading axis, of many."""
@@ -102,61 +130,70 @@ def rollout(dynamics: Dynamics, x: State, actions: Actions) -> States:
     return jnp.concatenate([x[None, :], after])
 
 
-def total(g: TransitionFunction, states: States, actions: Actions) -> Scalar:
-    """J_g: the sum of g along a trajectory."""
-    return jnp.sum(jax.vmap(g)(states[:-1], actions, states[1:]))
+# What follows is for C candidates at once. Their axis comes last: what a step needs of all of them is then contiguous.
 
 
-def nominal_return(problem: Problem, x: State, actions: Actions) -> tuple[Scalar, States]:
-    """J_r(mu_n), which bounds the value from above since penalties only lower it, and the nominal trajectory."""
-    states = rollout(problem.nominal, x, actions)
-    reward = total(problem.reward, states, actions)
+def at_many(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of (x, a), for columns of states and actions: its own method `many`, if it has one, is faster."""
+    return getattr(function, "many", None) or jax.vmap(function, in_axes=-1, out_axes=-1)
+
+
+def rollouts(dynamics: Dynamics, x: State, actions: Candidates) -> Trajectories:
+    """x_0 .. x_H of every candidate."""
+    many = at_many(dynamics)
+
+    def step(x: Float[Array, "dx C"], a: Float[Array, "da C"]) -> tuple[Float[Array, "dx C"], Float[Array, "dx C"]]:
+        y = many(x, a)
+        return y, y
+
+    start = jnp.broadcast_to(x[:, None], (x.shape[0], actions.shape[-1]))
+    _, after = jax.lax.scan(step, start, actions)
+    return jnp.concatenate([start[None], after])
+
+
+def along(g: TransitionFunction, states: Trajectories, actions: Candidates) -> Float[Array, "H C"]:
+    """g at every step of every candidate."""
+    return jax.vmap(jax.vmap(g, in_axes=-1))(states[:-1], actions, states[1:])
+
+
+def nominal_returns(problem: Problem, x: State, actions: Candidates) -> tuple[Float[Array, " C"], Trajectories]:
+    """J_r(mu_n), which bounds the value from above since penalties only lower it, and the nominal trajectories."""
+    states = rollouts(problem.nominal, x, actions)
+    reward = jnp.sum(along(problem.reward, states, actions), axis=0)
     return jnp.where(jnp.isnan(reward), -jnp.inf, reward), states
 
 
-def information(problem: Problem, states: States, actions: Actions) -> Scalar:
-    """J_{s_n}(mu_n): what the nominal trajectory would teach."""
-    gained = jax.vmap(problem.uncertainty)(states[:-1], actions)
-    return jnp.sum(jnp.where(jnp.arange(len(actions), dtype=jnp.int32) < problem.steps, gained, 0))
+def information(problem: Problem, states: Trajectories, actions: Candidates) -> Float[Array, " C"]:
+    """J_{s_n}(mu_n): what the nominal trajectories would teach."""
+    steps, _, count = actions.shape
+    flat = (jnp.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in (states[:-1], actions))
+    gained = at_many(problem.uncertainty)(*flat).reshape(steps, count)
+    return jnp.sum(jnp.where((jnp.arange(steps, dtype=jnp.int32) < problem.steps)[:, None], gained, 0), axis=0)
 
 
-def excess(problem: Problem, dynamics: Dynamics, x: State, actions: Actions) -> Scalar:
+def excess(problem: Problem, dynamics: Dynamics, x: State, actions: Candidates) -> Float[Array, " C"]:
     """max(J_c(f) - d + Delta_zeta, 0) for one dynamics."""
-    states = rollout(dynamics, x, actions)
-    costs = jax.vmap(problem.cost)(states[:-1], actions, states[1:])
-    hinge = jnp.maximum(aggregate(costs, problem.aggregation) - problem.bound, 0)
+    costs = along(problem.cost, rollouts(dynamics, x, actions), actions)
+    total = jax.vmap(lambda c: aggregate(c, problem.aggregation), in_axes=-1)(costs)
+    hinge = jnp.maximum(total - problem.bound, 0)
     return jnp.where(jnp.isnan(hinge), jnp.inf, hinge)  # a trajectory that is not a number is not safe
 
 
-def penalise(
-    problem: Problem,
-    x: State,
-    actions: Float[Array, "C H da"],
-    returns: Float[Array, " C"],
-    states: Float[Array, "C H1 dx"],
-) -> Evaluation:
-    """Evaluates both constraints for C candidates whose nominal returns and trajectories are known.
+def explored(problem: Problem, returns: Float[Array, "..."], gathered: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The value but for the cost: J_r - lambda_sigma max(d_sigma - J_s, 0)."""
+    return returns - problem.penalties.exploration * jnp.maximum(problem.threshold - gathered, 0)
 
-    The samples are taken one after another, each for all candidates: what one sample needs stays in the cache.
+
+def penalties(problem: Problem, hinges: Float[Array, "..."]) -> Float[Array, "..."]:
+    """lambda_c max(J_c(f^m) - d + Delta_zeta, 0)."""
+    weight = problem.penalties.cost
+    return weight * hinges if weight > 0 else jnp.zeros_like(hinges)
+
+
+def penalised(value: Float[Array, "..."], penalties: Float[Array, "... M"]) -> Float[Array, "..."]:
+    """The value less the penalties of all samples, summed in their order.
+
+    The sum is monotone in each penalty, also after rounding. So with zeros in the place of those that are not known yet
+    it is an upper bound.
     """
-    nothing = jnp.zeros_like(returns)
-    gathered = jax.lax.cond(
-        problem.threshold > 0,
-        lambda: jax.vmap(lambda s, a: information(problem, s, a))(states, actions),
-        lambda: nothing,
-    )
-    value = returns - problem.penalties.exploration * jnp.maximum(problem.threshold - gathered, 0)
-    samples = problem.samples
-    if samples is None:
-        return Evaluation(value, nothing, gathered)
-
-    def add_sample(
-        carry: tuple[Float[Array, " C"], Float[Array, " C"]], m: Index
-    ) -> tuple[tuple[Float[Array, " C"], Float[Array, " C"]], None]:
-        dynamics = samples.member(m)
-        hinge = jax.vmap(lambda a: excess(problem, dynamics, x, a))(actions)
-        summed, worst = carry
-        return (summed + hinge, jnp.maximum(worst, hinge)), None
-
-    (summed, worst), _ = jax.lax.scan(add_sample, (nothing, nothing), jnp.arange(len(samples)))
-    return Evaluation(value - problem.penalties.cost * summed, worst, gathered)
+    return value - jnp.sum(penalties, axis=-1)

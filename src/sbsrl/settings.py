@@ -50,7 +50,13 @@ class Settings:
     momentum: float = _setting(0.1, "weight of the old mean and deviation", 0, 1)
     spread: float = _setting(0.5, "initial deviation, as a share of half the action range", 1e-6, 10)
     keep: float = _setting(0.3, "share of the elites carried to the next iteration and step, at least one", 0, 1)
+    sampler: str = _setting("pathwise", "what samples are: pathwise, truncated or particles")
     features: int = _setting(128, "Fourier features of a sampled function (even)", 2, 1_000_000)
+    estimator: str = _setting("paired", "how Fourier features are drawn: paired, phased or orthogonal")
+    uncertainty: str = _setting("information", "s_n: information (nats) or deviation (units of the state)")
+    delta: float = _setting(0.1, "probability with which confidence sets may fail", 1e-12, 1 - 1e-12)
+    convention: str = _setting("corrected", "of the confidence width beta_n: corrected, or paper")
+    fitted: bool = _setting(False, "fit kernel, scale and noise after each episode; then no guarantee holds")
 
     def __post_init__(self) -> None:
         for item in fields(self):

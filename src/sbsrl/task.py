@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .kernels import Kernel
 from .types import Action, Dynamics, PRNGKey, Scalar, State, TransitionFunction
 
 __all__ = ["Aggregation", "Episode", "Prior", "Task", "Transitions", "aggregate", "violation"]
@@ -51,8 +52,8 @@ class Prior:
     """What is known before the first episode (assumptions 2 and 3 of the paper).
 
     The true dynamics is f(z) = mean(z) + scale * g(z), where each g_j has norm at most `bound` in the RKHS of the
-    squared exponential kernel with these length scales, and is observed with noise of standard deviation `noise`.
-    In units of `scale` this is the paper's model with one kernel k(z, z) = 1 and one sigma_w for all outputs.
+    kernel, and is observed with noise of standard deviation `noise`. In units of `scale` this is the paper's model,
+    with one kernel and one sigma_w for all outputs, or one of each for every output.
     """
 
     name: str
@@ -60,9 +61,9 @@ class Prior:
     """mu: the best guess of the next state, often an imperfect simulator."""
     scale: tuple[float, ...]
     """Size of the mismatch of one control step, one number a state."""
-    lengthscales: tuple[float, ...]
-    """One number a state and action: over which distance the mismatch changes."""
-    noise: float
+    kernel: Kernel | tuple[Kernel, ...]
+    """k, a function of (x, a): one for all outputs, which is fast, or one for each."""
+    noise: float | tuple[float, ...]
     """sigma_w, in units of `scale`."""
     bound: float | None
     """B, or None where no bound is known."""
@@ -72,6 +73,11 @@ class Prior:
     """Whether it says enough for plans of the first episode to be feasible on its samples."""
     data: Transitions | None = None
     """Transitions of a safe behaviour, if there are any."""
+
+    def describe_kernel(self) -> str:
+        """The kernel, or the kernels of all outputs, in a line."""
+        kernels = (self.kernel,) if isinstance(self.kernel, Kernel) else self.kernel
+        return ", ".join(kernel.describe() for kernel in kernels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,9 @@
-"""The belief against the textbook formulas, in numpy, on a small system."""
+"""The belief against the textbook, in numpy, on a small system; and all that it refuses."""
 
 import dataclasses
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,23 +12,29 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sbsrl import UserError
-from sbsrl.belief import GPBelief
+from sbsrl.belief import GPBelief, GPOptions
+from sbsrl.kernels import Linear, SquaredExponential
 from sbsrl.task import Prior, Transitions
 
 NOISE = 0.05
 SCALE = np.array([0.5, 2.0])
 LENGTHS = np.array([1.0, 2.0, 0.7])
+ROWS = 25
+TRACES = []
+"""Gets longer whenever the prior mean is called."""
 
 
 def drift(x, a):
-    return 0.9 * x + 0.1 * jnp.concatenate([a, a])
+    """A nonlinear simulator."""
+    TRACES.append(x)
+    return 0.9 * x + 0.1 * jnp.sin(x[::-1]) * a
 
 
 PRIOR = Prior(
     name="drift",
     mean=drift,
     scale=tuple(SCALE),
-    lengthscales=tuple(LENGTHS),
+    kernel=SquaredExponential(tuple(LENGTHS)),
     noise=NOISE,
     bound=1.0,
     bound_source="assumed",
@@ -34,91 +42,226 @@ PRIOR = Prior(
 )
 
 
-def transitions(count, seed=0):
+def mean_of(x, a):
+    return 0.9 * x + 0.1 * np.sin(x[..., ::-1]) * a
+
+
+def transitions(seed=0, count=ROWS, shift=0.0):
+    """A mismatch of about a third of the scale, the second output `shift` scales away."""
     rng = np.random.default_rng(seed)
     x, a = rng.normal(size=(count, 2)), rng.uniform(-1, 1, (count, 1))
-    y = 0.9 * x + 0.1 * a + SCALE * np.sin(x.sum(1, keepdims=True)) * np.array([0.3, -0.1])
-    return Transitions(x, a, y)
+    g = np.sin(x.sum(1, keepdims=True)) * np.array([0.3, -0.1]) + np.array([0.0, shift])
+    return Transitions(x, a, mean_of(x, a) + SCALE * g)
 
 
-def belief(count=25):
-    return GPBelief.create(PRIOR, 200, 32).update(transitions(count))
+def nothing(prior=PRIOR, **options):
+    return GPBelief.create(prior, 3, 4 * ROWS, 4, GPOptions(features=16, **options))
 
 
-def textbook(data, x, a):
-    """Mean and variance (in units of scale) at (x, a) by dense solves."""
-    z = np.concatenate([data.states, data.actions], axis=1) / LENGTHS
-    query = np.concatenate([x, a]) / LENGTHS
-    gram = np.exp(-0.5 * ((z[:, None] - z[None]) ** 2).sum(-1)) + NOISE**2 * np.eye(len(z))
-    k = np.exp(-0.5 * ((z - query) ** 2).sum(-1))
-    residual = (data.next_states - (0.9 * data.states + 0.1 * data.actions)) / SCALE
-    mean = 0.9 * x + 0.1 * a + SCALE * (k @ np.linalg.solve(gram, residual))
-    return mean, 1 - k @ np.linalg.solve(gram, k)
+@pytest.fixture(scope="module")
+def belief():
+    return nothing().update(transitions())
 
 
-QUERIES = [(np.array([0.2, -0.4]), np.array([0.5])), (np.array([3.0, 3.0]), np.array([-1.0]))]
+QUERIES = np.array([[0.2, -0.4, 0.5], [3.0, 3.0, -1.0], [-1.0, 0.1, 0.0]])
 
 
-@pytest.mark.parametrize(("x", "a"), QUERIES)
-def test_nominal_is_the_posterior_mean(x, a):
-    mean, _ = textbook(transitions(25), x, a)
-    got = belief().nominal()(jnp.asarray(x, jnp.float32), jnp.asarray(a, jnp.float32))
-    np.testing.assert_allclose(got, mean, atol=2e-5)
+def textbook(data):
+    """Mean, and variance in units of the scale, at the queries by dense solves."""
+    z = np.concatenate([data.states, data.actions], axis=1)
+    kernel = lambda u, v: np.exp(-0.5 * (((u[:, None] - v[None]) / LENGTHS) ** 2).sum(-1))  # noqa: E731
+    gram, k = kernel(z, z) + NOISE**2 * np.eye(len(z)), kernel(z, QUERIES)
+    residual = (data.next_states - mean_of(data.states, data.actions)) / SCALE
+    mean = mean_of(QUERIES[:, :2], QUERIES[:, 2:]) + SCALE * (k.T @ np.linalg.solve(gram, residual))
+    return mean, 1 - np.sum(k * np.linalg.solve(gram, k), axis=0)
 
 
-@pytest.mark.parametrize(("x", "a"), QUERIES)
-def test_uncertainty_is_the_information_of_both_outputs(x, a):
-    _, variance = textbook(transitions(25), x, a)
-    got = belief().uncertainty()(jnp.asarray(x), jnp.asarray(a))
-    np.testing.assert_allclose(got, 2 * np.log1p(variance / NOISE**2), rtol=1e-8)
+@eqx.filter_jit
+def at(function, z):
+    """A dynamics, or an uncertainty, at the rows of z."""
+    return function.many(z.T[:2], z.T[2:]).T
 
 
-def test_before_any_data_the_nominal_is_the_prior_mean():
-    x, a = jnp.array([1.0, -2.0], jnp.float32), jnp.array([0.5], jnp.float32)
-    np.testing.assert_allclose(GPBelief.create(PRIOR, 10, 32).nominal()(x, a), drift(x, a), rtol=1e-6)
+def test_nominal_is_the_posterior_mean(belief):
+    """To 2e-5, in single precision."""
+    got = at(belief.nominal(), jnp.asarray(QUERIES, jnp.float32))
+    np.testing.assert_allclose(got, textbook(transitions())[0], atol=2e-5)
 
 
-def test_data_of_the_prior_are_known_from_the_start():
-    known = GPBelief.create(dataclasses.replace(PRIOR, data=transitions(25)), 200, 32)
-    np.testing.assert_array_equal(known.data.factor[:128, :128], belief().data.factor[:128, :128])
-    assert known.data.count == 25
+def test_uncertainty_is_the_information_of_both_outputs(belief):
+    """To 1e-6 of it."""
+    _, variance = textbook(transitions())
+    np.testing.assert_allclose(
+        at(belief.uncertainty(), jnp.asarray(QUERIES)), 2 * np.log1p(variance / NOISE**2), rtol=1e-6
+    )
+
+
+def test_before_any_data_the_nominal_is_the_prior_mean_and_nothing_is_known():
+    """To 1e-6; the information of a look is that of the prior."""
+    none = nothing()
+    got = at(none.nominal(), jnp.asarray(QUERIES, jnp.float32))
+    np.testing.assert_allclose(got, mean_of(QUERIES[:, :2], QUERIES[:, 2:]), rtol=1e-6)
+    np.testing.assert_allclose(at(none.uncertainty(), jnp.asarray(QUERIES)), 2 * np.log1p(NOISE**-2), rtol=1e-12)
+    assert none.objection() is None
+
+
+def test_episodes_of_equal_length_are_compiled_once(belief):
+    """The prior mean is traced no more; neither for new updates, nor for new answers."""
+    at(belief.nominal(), jnp.asarray(QUERIES, jnp.float32))
+    before = len(TRACES)
+    for seed in (1, 2):
+        belief = belief.update(transitions(seed))
+        at(belief.nominal(), jnp.asarray(QUERIES, jnp.float32))
+    assert belief.count == 3 * ROWS
+    assert len(TRACES) == before
+
+
+def test_data_of_the_prior_are_known_from_the_start_and_belong_to_no_episode():
+    """Room for the run is left. Where they contradict the prior, that is said of episode 0, as none was run."""
+    data = transitions(1, shift=30.0)
+    known, learned = nothing(dataclasses.replace(PRIOR, data=data)), nothing().update(data)
+    assert known.count == ROWS
+    assert known.residuals.shape[0] >= 5 * ROWS
+    np.testing.assert_array_equal(known.groups[0].posterior.factor, learned.groups[0].posterior.factor)
+    assert "violated at episode 0" in known.objection()
+    assert "violated at episode 1" in learned.objection()
+
+
+def test_kernels_for_each_output_that_are_equal_are_one_kernel_for_all(belief):
+    """The same mean to 1e-6, the same uncertainty to 1e-6 of it, the same objections."""
+    separate = nothing(dataclasses.replace(PRIOR, kernel=(PRIOR.kernel, PRIOR.kernel))).update(transitions())
+    assert len(separate.groups) == 2
+    for answer, z in (("nominal", jnp.asarray(QUERIES, jnp.float32)), ("uncertainty", jnp.asarray(QUERIES))):
+        both = [at(getattr(each, answer)(), z) for each in (belief, separate)]
+        np.testing.assert_allclose(both[0], both[1], rtol=1e-6, atol=1e-6)
+    assert separate.objection() is belief.objection() is None
+    strange = [each.update(transitions(1, shift=30.0)).objection() for each in (belief, separate)]
+    assert "violated at episode 2" in strange[0]
+    assert "output 1" in strange[0]
+    assert strange[0] == strange[1]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_data_that_are_not_finite_are_refused_and_leave_the_belief_as_it_was(bad):
-    before = belief()
-    data = transitions(5, seed=1)
-    data.next_states[3, 1] = bad
-    with pytest.raises(UserError, match="next_states of the data are not all finite"):
-        before.update(data)
-    assert before.data.count == 25
+@pytest.mark.parametrize("part", ["states", "actions", "next_states"])
+def test_data_that_are_not_finite_are_refused(belief, part, bad):
+    data = transitions(1)
+    getattr(data, part)[3, 0] = bad
+    with pytest.raises(UserError, match=f"the {part} of the data are not all finite; remove or repair"):
+        belief.update(data)
+    assert belief.count == ROWS
 
 
-def test_more_data_than_there_is_room_for_are_refused():
-    with pytest.raises(UserError, match="room for 128 transitions and would hold 200"):
-        GPBelief.create(PRIOR, 100, 32).update(transitions(200))
-
-
-def test_constant_repeated_data_do_not_break_the_belief():
-    x = np.tile([[1.0, 1.0]], (60, 1))
-    same = Transitions(x, np.zeros((60, 1)), x)
-    after = GPBelief.create(PRIOR, 60, 32).update(same)
-    assert np.all(np.isfinite(after.data.factor))
-    np.testing.assert_allclose(after.nominal()(jnp.ones(2, jnp.float32), jnp.zeros(1, jnp.float32)), [1, 1], atol=1e-3)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    arrays(np.float64, (6, 2), elements=st.floats(-1e6, 1e6)),
-    arrays(np.float64, (6, 2), elements=st.floats(-1e6, 1e6)),
-    st.lists(st.integers(0, 5), min_size=6, max_size=6),
+@pytest.mark.parametrize(
+    ("part", "shape"), [("states", (ROWS, 3)), ("actions", (ROWS, 2)), ("next_states", (ROWS - 1, 2))]
 )
-def test_no_finite_data_make_a_belief_that_is_not_finite(states, next_states, rows):
-    """Huge scales, repeated and collinear points: the posterior is finite and the variance between 0 and 1."""
-    data = Transitions(states[rows], np.zeros((6, 1)), next_states[rows])
-    after = GPBelief.create(PRIOR, 6, 32).update(data)
-    x, a = jnp.asarray(states[0]), jnp.zeros(1)
-    information = float(after.uncertainty()(x, a))
-    assert np.all(np.isfinite(after.data.factor))
-    assert 0 <= information <= 2 * np.log1p(NOISE**-2) + 1e-9
-    assert np.all(np.isfinite(after.nominal()(x.astype(jnp.float32), a.astype(jnp.float32))))
+def test_data_of_the_wrong_shape_are_refused(belief, part, shape):
+    with pytest.raises(UserError, match=f"the {part} of the data have the shape .*{shape[0]}, {shape[1]}.*expected"):
+        belief.update(transitions()._replace(**{part: np.zeros(shape)}))
+
+
+def test_no_data_are_no_update(belief):
+    assert belief.update(transitions(count=0)) is belief
+
+
+def test_more_data_or_updates_than_there_is_room_for_are_refused(belief):
+    with pytest.raises(UserError, match=r"room for 128 transitions and 5 updates, and would hold 225 .* more capacity"):
+        belief.update(transitions(count=200))
+    full = eqx.tree_at(lambda b: b.updates, belief, jnp.int32(5))
+    with pytest.raises(UserError, match="would hold 50 after update 6; create it with more capacity"):
+        full.update(transitions())
+
+
+class Wave(SquaredExponential):
+    """k(u, v) = sin |u - v|, which is 0 for equal inputs: no kernel at all."""
+
+    def profile(self, r2):
+        return jnp.sin(jnp.sqrt(r2))
+
+    def describe(self):
+        return "Wave"
+
+
+def test_a_kernel_that_is_not_positive_definite_is_refused_and_leaves_the_belief_as_it_was():
+    before = nothing(dataclasses.replace(PRIOR, kernel=Wave(tuple(LENGTHS))))
+    copies = [np.array(leaf) for leaf in jax.tree.leaves(before)]
+    with pytest.raises(
+        UserError, match="Gram matrix of 25 points is not positive definite .* Wave is no kernel on these"
+    ):
+        before.update(transitions())
+    assert all(np.array_equal(a, b) for a, b in zip(copies, jax.tree.leaves(before), strict=True))
+
+
+def test_inputs_that_overflow_a_kernel_are_refused():
+    """1e200 squared is no number of double precision."""
+    data = transitions()
+    before = nothing(dataclasses.replace(PRIOR, kernel=Linear(tuple(LENGTHS))))
+    with pytest.raises(UserError, match="Linear.* is not finite on the data; use a bounded map"):
+        before.update(data._replace(states=1e200 * data.states, next_states=1e200 * data.states))
+
+
+@pytest.mark.parametrize("kind", ["sampler", "estimator", "uncertainty", "convention"])
+def test_unknown_options_are_refused_by_name(kind):
+    with pytest.raises(UserError, match=f"there is no {kind} 'misspelt'; choose one of: "):
+        GPOptions(**{kind: "misspelt"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"noise": 0.0}, "noise must be positive and finite"),
+        ({"scale": (0.0, 1.0)}, "scale must be positive and finite"),
+        ({"kernel": (PRIOR.kernel,) * 3}, "3 kernels for 2 outputs"),
+        (
+            {"kernel": SquaredExponential((1.0, 1.0))},
+            r"SquaredExponential.* does not take inputs \(x, a\) of 3 numbers",
+        ),
+        ({"mean": lambda x, a: x[:1]}, r"the prior's mean has the shape \(1,\); \(2,\) was expected"),
+        ({"mean": lambda x, a: x + jnp.ones(5)}, "the prior's mean does not take 2 states and 1 actions"),
+    ],
+)
+def test_priors_that_do_not_fit_are_refused_before_the_first_episode(changes, said):
+    with pytest.raises(UserError, match=said):
+        nothing(dataclasses.replace(PRIOR, **changes))
+
+
+def test_nothing_can_be_truncated_without_a_bound():
+    with pytest.raises(UserError, match="prior 'drift' has no bound B .* use a prior with a bound, or another sampler"):
+        nothing(dataclasses.replace(PRIOR, bound=None), sampler="truncated")
+
+
+@eqx.filter_jit
+def answers(belief, z):
+    """Nominal, information and three samples at the rows of z, as planning asks for them."""
+    x, a = z.astype(jnp.float32).T[:2], z.astype(jnp.float32).T[2:]
+    samples = belief.samples(jax.random.key(0), 3)
+    return (
+        belief.nominal().many(x, a),
+        jax.vmap(lambda m: samples.member(m).many(x, a))(jnp.arange(3)),
+        belief.uncertainty().many(z.T[:2], z.T[2:]),
+    )
+
+
+def points(size):
+    """Six states, rounded to what single precision can hold."""
+    return arrays(np.float64, (6, 2), elements=st.floats(-size, size, width=32))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    states=st.one_of(points(3), points(1e6)),
+    next_states=st.one_of(points(3), points(1e6), st.just(np.ones((6, 2)))),
+    rows=st.lists(st.integers(0, 5), min_size=ROWS, max_size=ROWS),
+    collinear=st.booleans(),
+)
+def test_no_finite_data_make_a_belief_that_is_not_finite(states, next_states, rows, collinear):
+    """Huge scales, repeated, collinear and single points, constant outputs: 0 <= sigma_n^2 <= 1, all is finite."""
+    if collinear:
+        states = states[:, :1] * np.array([1.0, -2.0])
+    data = Transitions(states[rows], np.zeros((ROWS, 1)), next_states[rows])
+    after = nothing().update(data)
+    asked = np.concatenate([states, states + 0.1, np.zeros((1, 2))])
+    nominal, samples, information = answers(after, jnp.asarray(np.pad(asked, [(0, 0), (0, 1)])))
+    assert np.all(np.isfinite(after.groups[0].posterior.factor))
+    assert np.all(np.isfinite(nominal))
+    assert np.all(np.isfinite(samples))
+    assert np.all((information >= 0) & (information <= 2 * np.log1p(NOISE**-2) + 1e-9))

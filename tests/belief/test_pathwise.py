@@ -1,145 +1,255 @@
 """Sampled functions: their law is the posterior, and each is a function."""
 
+from functools import cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl import make_task
 from sbsrl.belief import GPBelief
+from sbsrl.belief.centres import SHARE, Centres
+from sbsrl.belief.pathwise import WeightedFeatures, draw_posterior
+from sbsrl.belief.posterior import Posterior
+from sbsrl.kernels import FiniteRank, Linear, Matern, SquaredExponential
 from sbsrl.problem import rollout
 from sbsrl.task import Prior, Transitions
+from sbsrl.tasks.pendulum import SIMULATOR
 
-PRIOR = Prior(
-    name="still",
-    mean=lambda x, a: x,
-    scale=(0.5, 2.0),
-    lengthscales=(1.0, 1.0, 1.0),
-    noise=0.1,
-    bound=None,
-    bound_source="",
-    informative=True,
-)
-SCALE = np.array(PRIOR.scale)
+MANY = 4000
+ROOM = 64
+NOISE = 0.1
+RNG = np.random.default_rng(0)
+INPUTS = RNG.normal(size=(ROOM, 3))
+"""The first six are data; the others stand in the padding."""
+TARGETS = 0.5 * np.sin(INPUTS.sum(1, keepdims=True) + np.array([0.0, 1.0])) * (np.arange(ROOM) < 6)[:, None]
+QUERIES = np.array([[0.1, 0.2, 0.0], [0.6, -0.3, 0.4]]).astype(np.float32)
 
 
-def data(count, spread=1.0):
-    rng = np.random.default_rng(0)
-    x, a = spread * rng.normal(size=(count, 2)), rng.uniform(-1, 1, (count, 1))
-    return Transitions(x, a, x + SCALE * 0.5 * np.sin(x.sum(1, keepdims=True)))
+def some(z):
+    """Four features, of numpy and of jax arrays."""
+    return 0.5 * (jnp if isinstance(z, jax.Array) else np).stack([1 + 0 * z[0], z[0], z[1] * z[2], z[1] ** 2])
 
 
-def evaluate(samples, x, a):
-    """f^m(x, a) for all m."""
-    x, a = jnp.asarray(x, jnp.float32), jnp.asarray(a, jnp.float32)
-    return np.asarray(jax.lax.map(lambda m: samples.member(m)(x, a), jnp.arange(len(samples))))
+def distance(u, v):
+    return np.sqrt(((u[:, None] - v[None]) ** 2).sum(-1))
 
 
-POINTS = [(np.array([0.1, 0.2]), np.array([0.0])), (np.array([0.6, -0.3]), np.array([0.4]))]
+def matern(u, v):
+    t = np.sqrt(3) * distance(u, v)
+    return (1 + t) * np.exp(-t)
 
 
-def posterior(transitions):
-    """Joint mean (2 points x 2 outputs) and covariance over the points, in units of scale."""
-    z = np.concatenate([transitions.states, transitions.actions], axis=1)
-    q = np.stack([np.concatenate(point) for point in POINTS])
-    kernel = lambda u, v: np.exp(-0.5 * ((u[:, None] - v[None]) ** 2).sum(-1))  # noqa: E731
-    gram = kernel(z, z) + PRIOR.noise**2 * np.eye(len(z))
-    k = kernel(q, z)
-    residual = (transitions.next_states - transitions.states) / SCALE
-    return k @ np.linalg.solve(gram, residual), kernel(q, q) - k @ np.linalg.solve(gram, k.T)
+ONES = (1.0, 1.0, 1.0)
+KERNELS = {
+    "squared exponential": (SquaredExponential(ONES), lambda u, v: np.exp(-0.5 * distance(u, v) ** 2)),
+    "matern 3/2": (Matern(ONES, nu=1.5), matern),
+    "sum": (
+        0.5 * SquaredExponential(ONES) + Linear((2.0, 2.0, 2.0)),
+        lambda u, v: 0.5 * np.exp(-0.5 * distance(u, v) ** 2) + u @ v.T / 4,
+    ),
+    "finite rank": (FiniteRank(some, 4), lambda u, v: some(u.T).T @ some(v.T)),
+}
+
+
+def textbook(kernel, count, outputs, noise=NOISE):
+    """Joint mean [2 queries, outputs] and covariance of both queries."""
+    z, q = INPUTS[:count], QUERIES.astype(float)
+    gram, k = kernel(z, z) + noise**2 * np.eye(count), kernel(q, z)
+    targets = TARGETS[:count, :outputs]
+    return k @ np.linalg.solve(gram, targets), kernel(q, q) - k @ np.linalg.solve(gram, k.T)
+
+
+@cache
+def posterior(name, count):
+    kernel, _ = KERNELS[name]
+    targets = jnp.asarray(TARGETS * (np.arange(ROOM) < count)[:, None])
+    return Posterior.given(kernel, jnp.asarray(NOISE), jnp.asarray(INPUTS), targets, jnp.int32(count))
+
+
+@cache
+def drawn(name, count):
+    """4000 samples."""
+    known = posterior(name, count)
+    centres = Centres.none(ROOM, 3).grow(known.kernel, known.inputs, SHARE * known.noise**2, known.valid)
+    return draw_posterior(jax.random.key(count), MANY, known, centres, 32, "paired")
+
+
+@eqx.filter_jit
+def evaluate(samples, z):
+    """f^m(z) for all m and all columns z: [sample, output, column]."""
+    return jax.vmap(lambda m: samples.member(m)(z))(jnp.arange(len(samples)))
+
+
+def check_moments(values, mean, covariance):
+    """Values [sample, point] against their law: within five standard errors, those of the covariance estimated."""
+    values = np.asarray(values, float)
+    errors = 5 * np.sqrt(np.diag(covariance) / len(values))
+    assert np.all(np.abs(values.mean(0) - mean) <= errors)
+    products = (values - mean)[:, :, None] * (values - mean)[:, None, :]
+    errors = 5 * products.std(0) / np.sqrt(len(values))
+    assert np.all(np.abs(products.mean(0) - covariance) <= errors)
 
 
 @pytest.mark.parametrize("count", [0, 6])
-def test_moments_are_those_of_the_posterior(count, getkey):
-    """6000 samples; tolerances are five standard errors of a mean (sd <= 1) and of a covariance."""
-    belief = GPBelief.create(PRIOR, 20, 64)
-    if count:
-        belief = belief.update(data(count))
-    samples = belief.samples(getkey(), 6000)
-    expected_mean, expected_covariance = posterior(data(count))
-    values = np.stack([(evaluate(samples, x, a) - x) / SCALE for x, a in POINTS], axis=1)  # sample, point, output
-    np.testing.assert_allclose(values.mean(0), expected_mean, atol=5 / np.sqrt(6000))
+@pytest.mark.parametrize("name", KERNELS)
+def test_moments_are_those_of_the_posterior(name, count):
+    """Joint mean and covariance at two points of 4000 samples, for both outputs."""
+    values = evaluate(drawn(name, count), jnp.asarray(QUERIES.T))
+    mean, covariance = textbook(KERNELS[name][1], count, 2)
     for output in range(2):
-        covariance = np.cov(values[:, :, output].T)
-        np.testing.assert_allclose(covariance, expected_covariance, atol=5 * np.sqrt(2 / 6000))
+        check_moments(values[:, output], mean[:, output], covariance)
 
 
-def test_outputs_and_samples_are_independent(getkey):
-    samples = GPBelief.create(PRIOR, 20, 64).update(data(6)).samples(getkey(), 6000)
-    x, a = POINTS[1]
-    values = (evaluate(samples, x, a) - x) / SCALE
-    assert abs(np.corrcoef(values.T)[0, 1]) < 5 / np.sqrt(6000)
-    assert abs(np.corrcoef(values[::2, 0], values[1::2, 0])[0, 1]) < 5 / np.sqrt(3000)
+def test_outputs_and_samples_are_independent():
+    """Correlations of 4000 samples below five standard errors."""
+    values = np.asarray(evaluate(drawn("squared exponential", 6), jnp.asarray(QUERIES.T)))[:, :, 1]
+    assert abs(np.corrcoef(values.T)[0, 1]) < 5 / np.sqrt(MANY)
+    assert abs(np.corrcoef(values[::2, 0], values[1::2, 0])[0, 1]) < 5 / np.sqrt(MANY / 2)
 
 
-def test_a_sample_is_a_function(getkey):
-    """The same input has the same output, alone or in a batch, whatever was asked before."""
-    f = GPBelief.create(PRIOR, 20, 64).update(data(6)).samples(getkey(), 2).member(jnp.int32(1))
-    x, a = (jnp.asarray(part, jnp.float32) for part in POINTS[0])
-    alone = f(x, a)
-    batch = jax.vmap(f)(jnp.stack([x + 1, x, x - 1]), jnp.stack([a, a, a]))
-    np.testing.assert_allclose(batch[1], alone, rtol=1e-5)
-    assert np.array_equal(f(x, a), alone)
+def test_samples_pass_through_the_data_up_to_noise():
+    """Root mean square over 4000 samples, at each of six points: within twice the noise."""
+    values = np.asarray(evaluate(drawn("matern 3/2", 6), jnp.asarray(INPUTS[:6].T, jnp.float32)))
+    error = values - TARGETS[:6].T[None]
+    assert np.all(np.sqrt(np.mean(error**2, axis=0)) < 2 * NOISE)
 
 
-def test_samples_pass_through_the_data_up_to_noise(getkey):
-    transitions = data(6)
-    samples = GPBelief.create(PRIOR, 20, 64).update(transitions).samples(getkey(), 200)
-    for x, a, y in zip(*transitions, strict=True):
-        error = (evaluate(samples, x, a) - y) / SCALE
-        assert np.sqrt(np.mean(error**2)) < 2 * PRIOR.noise
+def test_a_sample_is_a_function():
+    """The same input has the same output to 1e-5, alone, in a batch or as a column; asked again, to the last digit."""
+    f = drawn("squared exponential", 6).member(jnp.int32(7))
+    z = jnp.asarray(QUERIES[0])
+    batch = jnp.stack([z + 1, z, z - 1])
+    ask, ask_all = eqx.filter_jit(lambda f, z: f(z)), eqx.filter_jit(lambda f, z: (jax.vmap(f)(z), f(z.T).T))
+    alone = ask(f, z)
+    for many_at_once in ask_all(f, batch):
+        np.testing.assert_allclose(many_at_once[1], alone, rtol=1e-5)
+    assert np.array_equal(ask(f, z), alone)
 
 
-def swings(episodes):
-    """Pendulum episodes under slowly varying random torques."""
-    task = make_task("pendulum")
-    rng = np.random.default_rng(3)
-    step = jax.jit(task.dynamics)
-    parts = []
-    for _ in range(episodes):
-        x, a = task.reset(jax.random.key(0)), 0.0
-        for _ in range(task.horizon):
-            a = np.clip(0.8 * a + 0.6 * rng.normal(), -1, 1)
-            y = step(x, jnp.array([a]))
-            parts.append((np.asarray(x), np.array([a]), np.asarray(y)))
-            x = y
-    return task.prior, Transitions(*(np.stack(part) for part in zip(*parts, strict=True)))
+@pytest.mark.parametrize("name", KERNELS)
+def test_gradients_are_finite_and_both_modes_agree(name):
+    """With data, at a query and at a data point; relative difference 1e-4, in single precision."""
+    f = drawn(name, 6).member(jnp.int32(3))
+    both = eqx.filter_jit(lambda f, z: (jax.jacrev(f)(z), jax.jacfwd(f)(z)))
+    for z in (QUERIES[1], INPUTS[2].astype(np.float32)):
+        reverse, forward = both(f, jnp.asarray(z))
+        assert np.all(np.isfinite(reverse))
+        np.testing.assert_allclose(reverse, forward, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_of_a_kernel_of_finite_rank_have_their_exact_posterior():
+    """No sum over data is left, and 4000 weights have mean m and covariance S within five standard errors:
+
+    S = (I + Phi^T Phi / sigma_w^2)^-1, m = S Phi^T y / sigma_w^2.
+    """
+    stack = drawn("finite rank", 6)
+    assert isinstance(stack.member(jnp.int32(0)), WeightedFeatures)
+    phi = some(INPUTS[:6].T).T
+    covariance = np.linalg.inv(np.eye(4) + phi.T @ phi / NOISE**2)
+    mean = covariance @ phi.T @ TARGETS[:6] / NOISE**2
+    for output in range(2):
+        check_moments(stack.own.weights[:, output], mean[:, output], covariance)
+
+
+SCALE = np.array([0.5, 2.0])
+
+
+@pytest.fixture(scope="module")
+def separate():
+    """A belief with a kernel and a noise for each output."""
+    prior = Prior(
+        name="still",
+        mean=lambda x, a: x,
+        scale=tuple(SCALE),
+        kernel=(KERNELS["squared exponential"][0], KERNELS["finite rank"][0]),
+        noise=(0.1, 0.4),
+        bound=None,
+        bound_source="",
+        informative=True,
+    )
+    return GPBelief.create(prior, 3, 20, 2)
+
+
+def states(values):
+    return values[:, :2] + SCALE * TARGETS[: len(values)]
+
+
+def test_outputs_with_kernels_and_noise_of_their_own_have_their_own_posteriors(separate):
+    """Moments of 4000 samples of a belief before and after six points, in units of the state; and independence."""
+    z = QUERIES.T
+    for belief, count in (
+        (separate, 0),
+        (separate.update(Transitions(INPUTS[:6, :2], INPUTS[:6, 2:], states(INPUTS[:6]))), 6),
+    ):
+        samples = belief.samples(jax.random.key(1), MANY)
+        values = many(samples, jnp.asarray(z[:2]), jnp.asarray(z[2:]))
+        values = (np.asarray(values) - z[:2]) / SCALE[:, None]
+        for output, (name, noise) in enumerate((("squared exponential", 0.1), ("finite rank", 0.4))):
+            mean, covariance = textbook(KERNELS[name][1], count, 2, noise)
+            check_moments(values[:, output], mean[:, output], covariance)
+        assert abs(np.corrcoef(values[:, :, 1].T)[0, 1]) < 5 / np.sqrt(MANY)
+
+
+@eqx.filter_jit
+def many(samples, x, a):
+    """f^m(x, a) for all m and all columns: [sample, state, column]."""
+    return jax.vmap(lambda m: samples.member(m).many(x, a))(jnp.arange(len(samples)))
 
 
 def in_double(f):
     return jax.tree.map(lambda v: v.astype(jnp.float64) if eqx.is_inexact_array(v) else v, f)
 
 
-def test_planning_in_single_precision_loses_less_than_the_noise_a_step(getkey):
-    """450 points of the pendulum; root mean square error, against the very same functions in double precision."""
-    prior, transitions = swings(9)
-    samples = GPBelief.create(prior, 450, 128).update(transitions).samples(getkey(), 10)
-    x, a = jnp.asarray(transitions.states[::9]), jnp.asarray(transitions.actions[::9])
-    for m in range(10):
-        f = samples.member(jnp.int32(m))
-        got = jax.vmap(f)(x.astype(jnp.float32), a.astype(jnp.float32))
-        error = (np.asarray(got) - np.asarray(jax.vmap(in_double(f))(x, a))) / np.array(prior.scale)
-        assert np.sqrt(np.mean(error**2)) < prior.noise
+HORIZON = 20
 
 
-def test_planning_in_single_precision_moves_a_plan_by_less_than_a_tenth_of_the_tightening(getkey):
+@eqx.filter_jit
+def trajectories(samples, starts, plans):
+    """x_1 .. x_H of every sample from every start: [sample, start, step, state]."""
+
+    def of(m):
+        return jax.vmap(lambda x, a: rollout(samples.member(m), x, a)[1:])(starts, plans)
+
+    return jax.lax.map(of, jnp.arange(len(samples)))
+
+
+@pytest.fixture(scope="module")
+def both_precisions(swung, swings):
+    """Trajectories of ten samples of what 450 points of the pendulum teach: 20 from rest, then one from each of 50 data.
+
+    In single precision, and of the very same functions in double precision.
+    """
+    ten = swung.samples(jax.random.key(2), 10)
+    plans = np.random.default_rng(0).uniform(-1, 1, (70, HORIZON, 1))
+    x, a = (np.concatenate(part)[::9] for part in list(zip(*swings, strict=True))[:2])
+    starts = np.concatenate([np.tile([-1.0, 0.0, 0.0], (20, 1)), x])
+    plans[20:, 0] = a
+    starts, plans = starts.astype(np.float32), plans.astype(np.float32)
+    double = trajectories(in_double(ten), jnp.asarray(starts, jnp.float64), jnp.asarray(plans, jnp.float64))
+    return np.asarray(trajectories(ten, jnp.asarray(starts), jnp.asarray(plans))), np.asarray(double)
+
+
+def test_planning_in_single_precision_loses_less_than_half_the_noise_a_step(both_precisions):
+    """One step from 50 of the 450 points; root mean square of each sample."""
+    single, double = (values[:, 20:, 0] for values in both_precisions)
+    error = (single - double) / np.array(SIMULATOR.scale)
+    assert np.all(np.sqrt(np.mean(error**2, axis=(1, 2))) < 0.5 * SIMULATOR.noise)
+
+
+def test_planning_in_single_precision_moves_a_plan_by_less_than_a_tenth_of_the_tightening(both_precisions):
     """The fastest turn along 20 steps from rest, of 10 samples and 20 action sequences; the tightening is 0.1."""
-    prior, transitions = swings(9)
-    samples = GPBelief.create(prior, 450, 128).update(transitions).samples(getkey(), 10)
-    plans = jax.random.uniform(getkey(), (20, 20, 1), jnp.float64, -1, 1)
-    start = jnp.array([-1.0, 0.0, 0.0])
-
-    def fastest(f, dtype):
-        turns = jax.vmap(lambda a: rollout(f, start.astype(dtype), a)[:, 2])(plans.astype(dtype))
-        return np.abs(np.asarray(turns)).max(axis=1)
-
-    for m in range(10):
-        f = samples.member(jnp.int32(m))
-        np.testing.assert_allclose(fastest(f, jnp.float32), fastest(in_double(f), jnp.float64), atol=0.01)
+    single, double = (np.abs(values[:, :20, :, 2]).max(axis=2) for values in both_precisions)
+    np.testing.assert_allclose(single, double, atol=0.01)
 
 
-def test_gradients_are_finite_before_any_data(getkey):
-    f = GPBelief.create(PRIOR, 20, 64).samples(getkey(), 1).member(jnp.int32(0))
-    x, a = (jnp.asarray(part, jnp.float32) for part in POINTS[0])
-    assert np.all(np.isfinite(jax.jacfwd(f)(x, a)))
+def test_every_episode_has_samples_of_its_own(separate):
+    """The key is that of the run, and yet nothing is reused after an update; asked again, the samples are the same."""
+    key, x, a = jax.random.key(5), jnp.asarray(QUERIES.T[:2]), jnp.asarray(QUERIES.T[2:])
+    far = Transitions(np.full((6, 2), 50.0), np.zeros((6, 1)), np.full((6, 2), 50.0))
+    first, again, later = (
+        np.asarray(many(belief.samples(key, MANY), x, a)) for belief in (separate, separate, separate.update(far))
+    )
+    assert np.array_equal(first, again)
+    assert abs(np.corrcoef(first[:, 0, 0], later[:, 0, 0])[0, 1]) < 5 / np.sqrt(MANY)

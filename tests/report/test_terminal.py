@@ -1,5 +1,6 @@
 import io
 
+import pytest
 from rich.console import Console
 
 from sbsrl.loop import Record
@@ -25,6 +26,7 @@ def record(**changes):
         "worst_plan": 0.0,
         "planned_information": 100.0,
         "evaluated": 0.5,
+        "objection": None,
         "seconds": 1.0,
     }
     return Record(**{**fields, **changes})
@@ -66,3 +68,9 @@ def test_the_summary_counts_violations_and_normalises():
     assert "1 of 2" in out
     assert "0.900" in out
     assert "6.500 of 6" in out
+
+
+@pytest.mark.parametrize("show", [live, summary])
+def test_a_violated_calibration_assumption_is_shown(show):
+    out = shown([record(objection="the calibration assumption is violated at episode 3: at (x, a) = ...")], show)
+    assert "the calibration assumption is violated at episode 3" in out

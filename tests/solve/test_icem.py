@@ -3,6 +3,7 @@
 import logging
 from contextlib import contextmanager
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,7 +44,7 @@ X = jnp.array([0.0])
 
 def plan(problem, key, icem=None, x=X, memory=None):
     icem = icem or planner()
-    return icem.plan(problem, x, icem.forget() if memory is None else memory, key)
+    return icem.plan(problem, x, icem.forget(problem.sample_count) if memory is None else memory, key)
 
 
 def test_population_shrinks_by_the_decay_down_to_twice_the_elites():
@@ -132,7 +133,8 @@ def test_memory_is_shifted_by_one_step(getkey):
     """With fresh candidates too timid to win, the remembered plan, shifted, must be found again."""
     icem = planner(candidates=40, elites=20, iterations=1, spread=1e-3)
     good = jnp.array([[9.0], [1.0], [1.0], [0.5], [0.0], [0.0]], jnp.float32)  # the first action is in the past
-    memory = Memory(jnp.zeros((6, 1), jnp.float32), jnp.broadcast_to(good, (6, 6, 1)), jnp.array(True))
+    elites, unasked = jnp.broadcast_to(good, (6, 6, 1)), jnp.zeros(1, jnp.float32)
+    memory = Memory(jnp.zeros((6, 1), jnp.float32), elites, jnp.array(True), unasked)
     found, _ = plan(problem(target=2.5), getkey(), icem, memory=memory)
     np.testing.assert_allclose(found.actions[:5, 0], good[1:, 0])
     forgotten, _ = plan(problem(target=2.5), getkey(), icem)
@@ -141,10 +143,10 @@ def test_memory_is_shifted_by_one_step(getkey):
 
 def test_a_new_episode_forgets(getkey):
     icem = planner()
-    assert not icem.forget().warm
+    assert not icem.forget(1).warm
     _, memory = plan(problem(target=2.5), getkey(), icem)
     assert memory.warm
-    np.testing.assert_array_equal(icem.forget().mean, np.zeros((6, 1)))
+    np.testing.assert_array_equal(icem.forget(1).mean, np.zeros((6, 1)))
 
 
 def test_the_executed_plan_leads_the_remembered_elites(getkey):
@@ -165,6 +167,41 @@ def test_the_chunk_size_does_not_change_the_plan(chunk, getkey):
     reference, _ = plan(problem(target=2.5, bound=1.2), key, planner(chunk=128))
     found, _ = plan(problem(target=2.5, bound=1.2), key, planner(chunk=chunk))
     np.testing.assert_array_equal(found.actions, reference.actions)
+
+
+class Walls(eqx.Module):
+    """Points that are pushed to the right: the last sample most."""
+
+    push: jnp.ndarray
+
+    def __len__(self):
+        return len(self.push)
+
+    def member(self, m):
+        return lambda x, a: x + a + self.push[m]
+
+
+def test_the_most_binding_sample_is_remembered_and_asked_first(getkey):
+    base = problem(target=2.5, bound=1.2)
+    crowd = Problem(**{**vars(base), "samples": Walls(jnp.asarray([0.0, 0.0, 0.0, 0.05], jnp.float32))})
+    _, memory = plan(crowd, getkey())
+    assert np.argmax(memory.binding) == 3
+    second, _ = plan(crowd, getkey(), memory=memory)
+    assert feasible(second.evaluation)
+    assert 0 < second.evaluated < 1
+
+
+@pytest.mark.parametrize("bound", [3.0, 1.2, -3.0])
+def test_lazy_and_full_evaluation_give_the_same_plan(bound, getkey):
+    """A bound that does not bind, one that does, and one that cannot be met."""
+    key = getkey()
+    base = problem(target=2.5, bound=bound)
+    crowd = Problem(**{**vars(base), "samples": Walls(jnp.asarray([0.0, 0.01, 0.02, 0.05], jnp.float32))})
+    (lazy, memory), (full, same) = (plan(crowd, key, planner(lazy=lazy)) for lazy in (True, False))
+    np.testing.assert_array_equal(lazy.actions, full.actions)
+    np.testing.assert_array_equal(memory.elites, same.elites)
+    assert lazy.evaluation == full.evaluation
+    assert lazy.evaluated < full.evaluated
 
 
 def test_another_problem_of_the_same_shape_is_not_compiled_again(getkey):

@@ -1,86 +1,259 @@
 """Lazy evaluation must find what full evaluation finds, to the last bit."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.problem import Evaluation
+from sbsrl.belief import GPBelief, GPOptions
+from sbsrl.kernels import Matern, SquaredExponential
+from sbsrl.problem import Evaluation, Penalties, Problem, excess, explored, information, nominal_returns
 from sbsrl.solve.lazy import evaluate_lazily
+from sbsrl.task import Prior, Transitions
 
 INF = np.inf
 
 
-def unknown(size):
-    return Evaluation(jnp.full(size, -INF), jnp.full(size, INF), jnp.zeros(size))
+def still(x, a):
+    return x
 
 
-def search(bounds, values, violations, best, chunk, known=None):
-    table = Evaluation(jnp.asarray(values), jnp.asarray(violations), jnp.zeros(len(values)))
-    known = unknown(len(bounds)) if known is None else known
-
-    @jax.jit
-    def run(bounds):
-        return evaluate_lazily(bounds, known, lambda rows: Evaluation(*(part[rows] for part in table)), best, chunk)
-
-    found, evaluated = run(jnp.asarray(bounds))
-    return found, int(evaluated)
+def approach(x, a, y):
+    return -jnp.sum((y - 1.5) ** 2)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_the_best_are_those_of_full_evaluation(seed):
-    """Random returns and penalties, from easy to hopeless; any chunk size, also one that does not divide."""
+def first_coordinate(x, a, y):
+    return jnp.abs(y[0])
+
+
+def problem(threshold=0.0, samples=None, **changes):
+    fields = {
+        "reward": approach,
+        "nominal": still,
+        "cost": first_coordinate,
+        "aggregation": "statewise",
+        "samples": samples,
+        "bound": jnp.float32(1.0),
+        "uncertainty": still,
+        "threshold": jnp.float32(threshold),
+        "steps": jnp.int32(100),
+        "exploring": jnp.array(threshold > 0),
+        "penalties": Penalties(cost=10.0, exploration=3.0),
+    }
+    return Problem(**{**fields, **changes})
+
+
+def nothing_known(size):
+    return Evaluation(jnp.full(size, -INF, jnp.float32), jnp.full(size, INF, jnp.float32), jnp.zeros(size, jnp.float32))
+
+
+@eqx.filter_jit
+def look_up(problem, returns, known, gathered, hinges, order, best, chunk):
+    return evaluate_lazily(
+        problem, returns, known, lambda rows: gathered[rows], lambda rows, m: hinges[rows, m], order, best, chunk
+    )
+
+
+class Table:
+    """Candidates whose return, information and hinges are given."""
+
+    def __init__(self, returns, hinges, gathered=None, threshold=0.0):
+        self.returns = jnp.asarray(returns, jnp.float32)
+        self.hinges = jnp.asarray(hinges, jnp.float32).reshape(len(self.returns), -1)
+        self.gathered = jnp.zeros_like(self.returns) if gathered is None else jnp.asarray(gathered, jnp.float32)
+        self.problem = problem(threshold)
+
+    def lazily(self, best, chunk, order=None, known=None):
+        order = jnp.arange(self.hinges.shape[1]) if order is None else jnp.asarray(order)
+        known = nothing_known(len(self.returns)) if known is None else known
+        return look_up(self.problem, self.returns, known, self.gathered, self.hinges, order, best, chunk)
+
+    def fully(self):
+        """Computed by hand. The numbers are multiples of 1/8, so all sums are exact."""
+        missing = np.maximum(self.problem.threshold - self.gathered, 0)
+        values = self.returns - 3 * missing - 10 * np.sum(self.hinges, axis=1)
+        return Evaluation(values, np.max(self.hinges, axis=1, initial=0), self.gathered)
+
+
+def check_same(lazy, full, best):
+    """The same elites in the same order with the same values, and the same plan to follow."""
+    for one, other in zip(jax.lax.top_k(lazy.value, best), jax.lax.top_k(full.value, best), strict=True):
+        np.testing.assert_array_equal(one, other)
+    if np.any(full.violation <= 0):
+        pick = lambda e: jnp.argmax(jnp.where(e.violation <= 0, e.value, -INF))  # noqa: E731
+    else:
+        pick = lambda e: jnp.argmin(e.violation)  # noqa: E731
+    chosen, expected = pick(lazy), pick(full)
+    assert chosen == expected
+    assert lazy.value[chosen] == full.value[expected]
+    assert lazy.violation[chosen] == full.violation[expected]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_elites_and_plan_are_those_of_full_evaluation(seed):
+    """Random returns, information and hinges, from easy to hopeless; any order, any chunk; some with many ties."""
     rng = np.random.default_rng(seed)
-    size, best, chunk = int(rng.integers(20, 120)), int(rng.integers(1, 15)), int(rng.integers(1, 50))
-    returns = rng.normal(size=size)
-    violations = np.maximum(rng.normal(size=size) + rng.uniform(-3, 3), 0)
-    values = returns - 10 * violations
-    found, evaluated = search(returns, values, violations, best, chunk)
-    lazy, full = jax.lax.top_k(found.value, best), jax.lax.top_k(jnp.asarray(values), best)
-    np.testing.assert_array_equal(lazy[0], full[0])
-    np.testing.assert_array_equal(lazy[1], full[1])
-    assert evaluated <= size
-    if np.any(violations == 0):
-        assert bool(jnp.any((found.violation == 0) & jnp.isfinite(found.value)))
+    size, best, chunk, samples = [(20, 1, 50, 3), (110, 15, 7, 8), (64, 8, 16, 1), (45, 14, 1, 5)][seed % 4]
+    step = 4 if seed % 3 == 0 else 1 / 8
+    grid = lambda values: np.round(values / step) * step  # noqa: E731
+    hinges = grid(np.maximum(3 * rng.normal(size=(size, samples)) + rng.uniform(-9, 9), 0))
+    gathered = grid(rng.uniform(0, 6, size))
+    table = Table(grid(10 * rng.normal(size=size)), hinges, gathered, rng.choice([0.0, 3.0, 15.0]))
+    lazy = table.lazily(best, chunk, rng.permutation(samples))
+    check_same(lazy.evaluation(), table.fully(), best)
+    assert np.all(np.asarray(lazy.asked) <= size)
 
 
-def test_nothing_beyond_the_first_chunk_is_evaluated_when_the_bounds_are_tight():
+def test_a_clear_violator_is_out_after_one_sample():
+    """100 candidates, of which the better half violates the first sample: those are asked once, 5 elites to the end."""
     returns = np.arange(100.0)
-    found, evaluated = search(returns, returns, np.zeros(100), best=5, chunk=10)
-    assert evaluated == 10
-    assert int(jnp.sum(jnp.isfinite(found.value))) == 10
+    hinges = np.zeros((100, 10))
+    hinges[50:] = 50.0
+    table = Table(returns, hinges)
+    found = table.lazily(best=5, chunk=5)
+    assert found.asked[0] == 55
+    np.testing.assert_array_equal(found.asked[1:], 5)
+    check_same(found.evaluation(), table.fully(), 5)
+
+
+def test_the_order_of_the_samples_changes_the_work_and_not_the_result():
+    rng = np.random.default_rng(0)
+    hinges = np.zeros((200, 10))
+    hinges[:, 7] = np.maximum(rng.normal(size=200) + 1, 0)
+    table = Table(rng.normal(size=200), hinges)
+    good, bad = table.lazily(10, 8, [7, *range(7), 8, 9]), table.lazily(10, 8, [*range(7), 8, 9, 7])
+    check_same(good.evaluation(), bad.evaluation(), 10)
+    assert 1.5 * int(jnp.sum(good.asked)) < int(jnp.sum(bad.asked))
+    assert np.argmax(good.violated_share(jnp.zeros(10, jnp.float32))) == 7
+
+
+def test_nobody_is_asked_for_information_unless_it_can_matter():
+    table = Table(np.arange(100.0), np.zeros((100, 3)), gathered=np.ones(100), threshold=1.0)
+    found = table.lazily(best=5, chunk=5)
+    assert jnp.sum(found.stage > 0) == 5
 
 
 def test_it_searches_to_the_end_for_a_feasible_candidate():
     """The only feasible candidate has the worst return, and its value is below that of violating ones."""
-    returns = np.arange(50.0)
-    violations = np.where(returns == 0, 0.0, 0.01)
-    found, evaluated = search(returns, returns - 10 * violations, violations, best=3, chunk=8)
-    assert evaluated == 50
+    hinges = np.full((50, 2), 0.01)
+    hinges[0] = 0
+    found = Table(np.arange(50.0), hinges).lazily(best=3, chunk=8).evaluation()
     assert found.violation[0] == 0
+    assert found.value[0] == 0
 
 
-def test_it_searches_on_while_a_better_feasible_candidate_may_come():
-    """The elites are settled by violators, but the best feasible candidate, which is the one to follow, is not."""
-    returns, values = np.array([10, 9.9, 9.8, 5]), np.array([9, 8.9, -100, 4.9])
-    violations = np.array([0.001, 0.001, 0, 0])
-    found, _ = search(returns, values, violations, best=2, chunk=3)
-    assert jnp.max(jnp.where(found.violation == 0, found.value, -INF)) == 4.9
+def test_when_all_violate_the_least_violating_one_is_found_even_if_it_is_no_elite():
+    returns, hinges = np.array([100.0, 90, 1, 2]), np.array([[0.5, 0.6], [0.5, 0.5], [0.3, 0.1], [0.2, 0.4]])
+    found = Table(returns, hinges).lazily(best=1, chunk=1).evaluation()
+    assert jnp.argmin(found.violation) == 2
 
 
 def test_known_values_count_and_are_not_evaluated_again():
     """Two candidates are known to be better than any bound of the others: nothing is left to do."""
     known = Evaluation(
-        jnp.array([5.0, 6.0, -INF, -INF]), jnp.array([0.0, 0.0, INF, INF]), jnp.array([0.0, 0.0, 0.0, 0.0])
+        jnp.array([5.0, 6.0, -INF, -INF], jnp.float32),
+        jnp.array([0.0, 0.0, INF, INF], jnp.float32),
+        jnp.zeros(4, jnp.float32),
     )
-    bounds = np.array([-INF, -INF, 1.0, 2.0])
-    found, evaluated = search(bounds, np.full(4, 99.0), np.zeros(4), best=2, chunk=2, known=known)
-    assert evaluated == 0
-    np.testing.assert_array_equal(found.value, known.value)
+    found = Table([7.0, 8.0, 1.0, 2.0], np.full((4, 3), 99.0)).lazily(2, 2, known=known)
+    assert jnp.sum(found.asked) == 0
+    np.testing.assert_array_equal(found.evaluation().value, known.value)
 
 
-def test_candidates_that_do_not_count_keep_their_place():
-    bounds = np.array([1.0, -INF, 3.0])
-    found, evaluated = search(bounds, np.array([1.0, 99.0, 3.0]), np.zeros(3), best=2, chunk=3)
-    assert evaluated == 2
-    np.testing.assert_array_equal(found.value, [1.0, -INF, 3.0])
+def test_candidates_that_do_not_count_are_left_out():
+    found = Table([1.0, -INF, 3.0], np.zeros((3, 2))).lazily(3, 3)
+    np.testing.assert_array_equal(found.evaluation().value, [1.0, -INF, 3.0])
+    np.testing.assert_array_equal(found.asked, [2, 2])
+
+
+def test_infinite_hinges_do_not_stop_the_search():
+    found = Table(np.arange(6.0), np.full((6, 2), INF)).lazily(3, 2).evaluation()
+    assert not np.any(np.isnan(found.value))
+
+
+def test_without_samples_only_information_is_asked_for():
+    found = Table(np.arange(9.0), np.zeros((9, 0)), gathered=np.arange(9.0), threshold=4.0).lazily(3, 2)
+    np.testing.assert_array_equal(jax.lax.top_k(found.evaluation().value, 3)[1], [8, 7, 6])
+
+
+def drift(x, a):
+    return 0.9 * x + 0.3 * jnp.concatenate([a, a])
+
+
+PRIORS = [
+    Prior(
+        name="random",
+        mean=drift,
+        scale=(0.2, 0.1),
+        kernel=kernel,
+        noise=0.05,
+        bound=None,
+        bound_source="",
+        informative=True,
+    )
+    for kernel in (SquaredExponential((1.0, 1.0, 1.0)), Matern((1.0, 1.0, 1.0), 2.5))
+]
+
+
+def gp_problem(seed):
+    """A random Gaussian-process belief about a two-dimensional system, and a random problem with it."""
+    rng = np.random.default_rng(seed)
+    x, a = rng.normal(size=(40, 2)), rng.uniform(-1, 1, (40, 1))
+    y = 0.9 * x + 0.3 * a + 0.1 * np.sin(x)
+    belief = GPBelief.create(PRIORS[seed % 2], 3, 40, 1, GPOptions(features=32)).update(Transitions(x, a, y))
+    return problem(
+        threshold=float(rng.choice([0.0, 20.0, 60.0])),
+        samples=belief.samples(jax.random.key(seed), 6),
+        nominal=belief.nominal(),
+        uncertainty=belief.uncertainty(),
+        bound=jnp.float32(rng.uniform(0.3, 2.0)),
+    )
+
+
+@eqx.filter_jit
+def both_ways(problem, x, actions, order, best, chunk):
+    """Lazily, and with every candidate among the `best`, hence all evaluated on all samples."""
+    returns, states = nominal_returns(problem, x, actions)
+    gather = lambda rows: information(problem, states[:, :, rows], actions[:, :, rows])  # noqa: E731
+    hinge = lambda rows, m: excess(problem, problem.samples.member(m), x, actions[:, :, rows])  # noqa: E731
+    known = nothing_known(len(returns))
+    return [
+        evaluate_lazily(problem, returns, known, gather, hinge, order, wanted, chunk) for wanted in (best, len(returns))
+    ]
+
+
+def by_hand_arrays(problem, x, actions):
+    """The value of each candidate from single rollouts."""
+    values, worst = [], []
+    for plan in jnp.moveaxis(actions, -1, 0):
+        returns, states = nominal_returns(problem, x, plan[:, :, None])
+        gathered = jnp.where(problem.threshold > 0, information(problem, states, plan[:, :, None]), 0)
+        hinges = jnp.stack([excess(problem, problem.samples.member(m), x, plan[:, :, None])[0] for m in jnp.arange(6)])
+        values.append(explored(problem, returns, gathered)[0] - problem.penalties.cost * jnp.sum(hinges))
+        worst.append(jnp.max(hinges))
+    return jnp.stack(values), jnp.stack(worst)
+
+
+def random_search(seed, candidates):
+    rng = np.random.default_rng(1000 + seed)
+    actions = jnp.asarray(rng.uniform(-1, 1, (8, 1, candidates)), jnp.float32)
+    return gp_problem(seed), jnp.asarray(rng.normal(size=2), jnp.float32), actions, jnp.asarray(rng.permutation(6))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_on_sampled_dynamics_the_elites_are_bit_for_bit_those_of_full_evaluation(seed):
+    """30 random problems with 96 candidates: trajectories are computed in other company, and come out the same."""
+    lazy, full = both_ways(*random_search(seed, 96), 10, 16)
+    np.testing.assert_array_equal(full.asked, 96)
+    check_same(lazy.evaluation(), full.evaluation(), 10)
+
+
+def test_full_evaluation_is_what_single_rollouts_give():
+    """float32, eight steps: 1e-4 of values up to 1e3."""
+    problem, x, actions, order = random_search(3, 12)
+    problem = problem.demanding(jnp.float32(20.0), 100)
+    _, full = both_ways(problem, x, actions, order, 4, 4)
+    values, worst = eqx.filter_jit(lambda p: by_hand_arrays(p, x, actions))(problem)
+    np.testing.assert_allclose(full.evaluation().value, values, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(full.evaluation().violation, worst, atol=1e-4)

@@ -38,12 +38,12 @@ def problem(threshold):
 )
 def test_a_plan_must_gather_its_share_of_what_is_missing(step, gathered, demand):
     policy = RecedingHorizon(PLANNER, problem(8.0), 20)
-    state = PolicyState(PLANNER.forget(), step, jnp.array(gathered, jnp.float32))
+    state = PolicyState(PLANNER.forget(1), step, jnp.array(gathered, jnp.float32))
     np.testing.assert_allclose(policy.demand(state), demand)
 
 
 def policy_state():
-    return PolicyState(PLANNER.forget(), 0, jnp.zeros((), jnp.float32))
+    return PolicyState(PLANNER.forget(1), 0, jnp.zeros((), jnp.float32))
 
 
 def test_acting_counts_steps_and_information(getkey):

@@ -86,7 +86,7 @@ def test_the_stated_norm_bound_covers_the_mismatch():
     theta, omega, a = rng.uniform(-np.pi, np.pi, 400), rng.uniform(-6, 6, 400), rng.uniform(-1, 1, (400, 1))
     x = jnp.asarray(np.stack([np.cos(theta), np.sin(theta), omega], axis=1))
     mismatch = np.asarray(jax.vmap(transition)(x, jnp.asarray(a)) - jax.vmap(prior.mean)(x, jnp.asarray(a)))
-    z = np.concatenate([x, a], axis=1) / np.array(prior.lengthscales)
+    z = np.concatenate([x, a], axis=1) / np.array(prior.kernel.lengthscales)
     k = np.exp(-0.5 * ((z[:, None] - z[None]) ** 2).sum(-1))
     y = mismatch / np.array(prior.scale)
     w = np.linalg.solve(k + 1e-10 * np.eye(400), y)

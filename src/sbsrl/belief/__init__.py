@@ -1,6 +1,6 @@
 """What is believed about the dynamics: nominal, samples, uncertainty."""
 
-from .gp import GPBelief
+from .gp import SAMPLERS, GPBelief, GPOptions
 from .protocol import Belief, Samples, Uncertainty
 
-__all__ = ["Belief", "GPBelief", "Samples", "Uncertainty"]
+__all__ = ["SAMPLERS", "Belief", "GPBelief", "GPOptions", "Samples", "Uncertainty"]

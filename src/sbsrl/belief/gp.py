@@ -1,106 +1,331 @@
-"""The Gaussian-process belief: exact posterior around a prior mean, sampled functions, information."""
+"""The Gaussian-process belief: exact posterior around a prior mean, sampled functions, confidence, uncertainty."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
-from .._jax import EXACT, PLAN
-from ..errors import UserError
+from .._jax import EXACT
+from ..errors import UserError, unknown
+from ..kernels import ESTIMATORS
 from ..task import Prior, Transitions
-from ..types import Action, Index, PRNGKey, Scalar, State
-from . import posterior
-from .kernel import augment, padded_size, weighted_sum
-from .pathwise import PathwiseSamples, draw_samples, scaled_input
-from .posterior import Observations
+from ..theory import CONVENTIONS, confidence_width
+from ..types import Index, PRNGKey
+from . import cholesky
+from .blocks import padded_size
+from .centres import SHARE, Centres, KernelSum, LowRankVariance
+from .fit import fit
+from .functions import GPDynamics, GPSamples, Stack, UnitFunction, join
+from .model import Model
+from .particles import draw_particles
+from .pathwise import WeightedFeatures, draw_posterior, draw_prior
+from .posterior import Moments, Posterior
+from .truncation import Envelope, truncate
+from .uncertainty import UNCERTAINTIES
 
-__all__ = ["GPBelief", "Information", "PosteriorMean"]
+__all__ = ["SAMPLERS", "GPBelief", "GPOptions"]
+
+SAMPLERS = {
+    "pathwise": "functions drawn anew from the posterior before each episode",
+    "truncated": "functions drawn once from the prior, cut to all confidence sets so far (the paper's analysis)",
+    "particles": "fresh posterior noise at every step, TS1 (the paper's experiments)",
+}
 
 
-class PosteriorMean(eqx.Module):
-    """mu_n(z) = mu(z) + a k(z, Z) (K + sigma_w^2 I)^-1 y (eq. gp)."""
+@dataclass(frozen=True)
+class GPOptions:
+    """How the belief answers; none of it is knowledge about the system."""
 
-    prior: Prior = eqx.field(static=True)
-    inputs: Float[Array, "dv n"]
-    count: Index
-    weights: Float[Array, "n dx"]
+    sampler: str = "pathwise"
+    features: int = 128
+    """Fourier features of a drawn function."""
+    estimator: str = "paired"
+    uncertainty: str = "information"
+    delta: float = 0.1
+    """Probability that the confidence sets may miss the truth."""
+    convention: str = "corrected"
+    """Of the confidence width beta_n."""
+    fitted: bool = False
+    """Whether kernel, scale and noise are fitted to the data after each episode. Then no guarantee holds."""
 
-    def __call__(self, x: State, a: Action) -> State:
-        z = scaled_input(x, a, self.prior)
-        learned = weighted_sum(z, self.inputs, self.weights, self.count)
-        return self.prior.mean(x, a) + jnp.asarray(self.prior.scale, x.dtype) * learned
+    def __post_init__(self) -> None:
+        choices: dict[str, Collection[str]] = {
+            "sampler": SAMPLERS,
+            "estimator": ESTIMATORS,
+            "uncertainty": UNCERTAINTIES,
+            "convention": CONVENTIONS,
+        }
+        for kind, known in choices.items():
+            if getattr(self, kind) not in known:
+                raise unknown(kind, getattr(self, kind), known)
 
 
-class Information(eqx.Module):
-    """The paper's practical uncertainty: sum_j ln(1 + sigma_n,j^2 / sigma_w,j^2), in nats a step.
+DEFAULT_OPTIONS = GPOptions()
 
-    It is computed in float64 whatever the precision of its arguments: near the data the variance is the small
-    difference of two numbers close to 1.
-    """
 
-    prior: Prior = eqx.field(static=True)
-    inputs: Float[Array, "dv n"]
-    count: Index
-    inverse: Float[Array, "n n"]
+class Group(eqx.Module):
+    """What is known of the outputs that share a kernel."""
 
-    def __call__(self, x: State, a: Action) -> Scalar:
-        z = scaled_input(x.astype(EXACT), a.astype(EXACT), self.prior)
-        ratio = posterior.variance(z, self.inputs, self.inverse, self.count) / self.prior.noise**2
-        return (len(self.prior.scale) * jnp.log1p(ratio)).astype(x.dtype)
+    posterior: Posterior
+    centres: Centres
+
+    def mean(self) -> UnitFunction:
+        """mu_n, as a sum over the centres, or over the features of a kernel of finite rank."""
+        posterior = self.posterior
+        weights = posterior.solve(posterior.targets)
+        if posterior.kernel.rank is None:
+            projected = self.centres.project(posterior.kernel, posterior.inputs, weights)
+            return KernelSum.at(self.centres, posterior.kernel, projected)
+        return WeightedFeatures.mean_of(posterior, weights)
+
+    def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"]) -> "Group":
+        posterior = self.posterior.append(inputs, targets)
+        tolerance = SHARE * posterior.noise**2
+        return Group(posterior, self.centres.grow(posterior.kernel, inputs, tolerance, jnp.ones(len(inputs), EXACT)))
 
 
 class GPBelief(eqx.Module):
     """All that is known after n episodes."""
 
     prior: Prior = eqx.field(static=True)
-    features: int = eqx.field(static=True)
-    data: Observations
+    options: GPOptions = eqx.field(static=True)
+    model: Model
+    residuals: Float[Array, "n dx"]
+    """y - mu(z), in units of the state."""
+    episode_of: Int[Array, " n"]
+    """With which update a point came, counted from 0."""
+    updates: Index
+    groups: tuple[Group, ...]
+    beta: Float[Array, "g E1"]
+    """beta_0 .. beta_E of each kernel."""
 
     @classmethod
-    def create(cls, prior: Prior, capacity: int, features: int) -> "GPBelief":
-        """The prior, with room for `capacity` transitions; conditioned on the prior's own data if it has any."""
+    def create(
+        cls, prior: Prior, dz: int, points: int, episodes: int, options: GPOptions = DEFAULT_OPTIONS
+    ) -> "GPBelief":
+        """The prior, with room for so many transitions and episodes; conditioned on the prior's own data, if any.
+
+        dz is the size of an input (x, a).
+        """
+        model = Model.of(prior)
+        _check_sizes(model, dz)
         known = 0 if prior.data is None else len(prior.data.actions)
-        room = padded_size(capacity + known)
-        belief = cls(prior, features, Observations.none(room, len(prior.lengthscales), len(prior.scale)))
+        room = padded_size(points + known)
+        if options.sampler == "truncated" and prior.bound is None:
+            raise UserError(
+                f"prior '{prior.name}' has no bound B on the mismatch, so there is nothing to truncate samples to; "
+                "use a prior with a bound, or another sampler."
+            )
+        belief = cls(
+            prior=prior,
+            options=options,
+            model=model,
+            residuals=jnp.zeros((room, model.outputs), EXACT),
+            episode_of=jnp.full(room, np.iinfo(np.int32).max, jnp.int32),
+            updates=jnp.zeros((), jnp.int32),
+            groups=_no_data(model, room, dz),
+            beta=jnp.full((len(model.kernels), episodes + 2), np.inf if prior.bound is None else prior.bound, EXACT),
+        )
         return belief if prior.data is None else belief.update(prior.data)
 
-    def nominal(self) -> PosteriorMean:
-        weights = self.data.solve(self.data.targets).astype(PLAN)
-        return PosteriorMean(self.prior, augment(self.data.inputs).astype(PLAN), self.data.count, weights)
+    @property
+    def count(self) -> Index:
+        return self.groups[0].posterior.count
 
-    def uncertainty(self) -> Information:
-        inverse = posterior.inverse_factor(self.data.factor)
-        return Information(self.prior, augment(self.data.inputs), self.data.count, inverse)
+    def nominal(self) -> GPDynamics:
+        return _nominal(self)
 
-    def samples(self, key: PRNGKey, count: int) -> PathwiseSamples:
-        return draw_samples(key, count, self.features, self.prior, self.data)
+    def uncertainty(self) -> Any:
+        return _uncertainty(self)
+
+    def samples(self, key: PRNGKey, count: int) -> GPSamples:
+        return _samples(self, key, count)
 
     def update(self, data: Transitions) -> "GPBelief":
-        """Appends the transitions and factorises anew; raises rather than return a belief that is not finite."""
-        self._check(data)
+        """The belief after these transitions; raises rather than return one that is not finite."""
+        _check(self, data)
+        if not len(data.actions):
+            return self
         after = _append(self, *(jnp.asarray(part, EXACT) for part in data))
-        if not jnp.all(jnp.isfinite(after.data.factor)):
-            raise UserError(
-                f"the Gram matrix of {int(after.data.count)} points is not positive definite even with a jitter of "
-                f"{posterior.LAST_JITTER:g}; raise the prior's noise, which is {self.prior.noise:g}."
-            )
+        _check_factors(after)
+        if self.options.fitted:
+            after = _rebuild(after, fit(after.model, after.groups[0].posterior.inputs, after.residuals, after.count))
+            _check_factors(after)
         return after
 
-    def _check(self, data: Transitions) -> None:
-        for name, part in data._asdict().items():
-            if not np.all(np.isfinite(part)):
-                raise UserError(f"the {name} of the data are not all finite; remove or repair those transitions.")
-        room, total = self.data.inputs.shape[0], int(self.data.count) + len(data.actions)
-        if total > room:
-            raise UserError(
-                f"the belief has room for {room} transitions and would hold {total}; create it with more capacity."
-            )
+    def objection(self) -> str | None:
+        """What the data say against the assumptions: that the confidence sets so far have no common point."""
+        if self.prior.bound is None:
+            return None
+        empty = np.asarray(_empty_intersections(self))
+        points, episodes, outputs = np.nonzero(empty)
+        if not len(points):
+            return None
+        first = int(np.argmin(episodes))
+        offline = 0 if self.prior.data is None else 1
+        z = ", ".join(f"{v:.4g}" for v in np.asarray(self.groups[0].posterior.inputs[points[first]]))
+        return (
+            f"the calibration assumption is violated at episode {int(episodes[first]) - offline}: at (x, a) = ({z}) "
+            f"the confidence sets of output {int(outputs[first])} have no common point"
+        )
+
+
+def _no_data(model: Model, room: int, dz: int) -> tuple[Group, ...]:
+    return tuple(
+        Group(Posterior.none(kernel, noise, room, dz, outputs), Centres.none(room, dz))
+        for kernel, noise, outputs in zip(model.kernels, model.noise, model.group_sizes, strict=True)
+    )
+
+
+def _check_sizes(model: Model, dz: int) -> None:
+    """The prior's functions must fit the task."""
+    x, a = jnp.zeros(model.outputs, EXACT), jnp.zeros(max(dz - model.outputs, 0), EXACT)
+    try:
+        mean = jax.eval_shape(model.frame.mean, x, a).shape
+    except TypeError as error:
+        raise UserError(f"the prior's mean does not take {len(x)} states and {len(a)} actions: {error}") from None
+    if mean != x.shape:
+        raise UserError(f"the prior's mean has the shape {mean}; {x.shape} was expected, as its scale has.")
+    for kernel in model.kernels:
+        try:
+            jax.eval_shape(kernel, join(x, a), join(x, a))
+        except TypeError as error:
+            raise UserError(f"{kernel.describe()} does not take inputs (x, a) of {dz} numbers: {error}") from None
+
+
+def _check(belief: GPBelief, data: Transitions) -> None:
+    dx, dz = belief.model.outputs, belief.groups[0].posterior.inputs.shape[1]
+    rows = len(data.actions)
+    for (name, part), size in zip(data._asdict().items(), (dx, dz - dx, dx), strict=True):
+        if np.shape(part) != (rows, size):
+            raise UserError(f"the {name} of the data have the shape {np.shape(part)}; ({rows}, {size}) was expected.")
+        if not np.all(np.isfinite(part)):
+            raise UserError(f"the {name} of the data are not all finite; remove or repair those transitions.")
+    room, total = belief.residuals.shape[0], int(belief.count) + rows
+    if total > room or int(belief.updates) + 2 > belief.beta.shape[1]:
+        raise UserError(
+            f"the belief has room for {room} transitions and {belief.beta.shape[1] - 1} updates, and would hold "
+            f"{total} after update {int(belief.updates) + 1}; create it with more capacity."
+        )
+
+
+def _check_factors(belief: GPBelief) -> None:
+    for kernel, group in zip(belief.model.kernels, belief.groups, strict=True):
+        if jnp.all(jnp.isfinite(group.posterior.factor)):
+            continue
+        points = int(group.posterior.count)
+        if not jnp.all(jnp.isfinite(jax.vmap(lambda z, k=kernel: k(z, z))(group.posterior.inputs[:points]))):
+            raise UserError(f"{kernel.describe()} is not finite on the data; use a bounded map of the inputs.")
+        raise UserError(
+            f"the Gram matrix of {points} points is not positive definite even with a jitter of "
+            f"{cholesky.LAST_JITTER:g}: {kernel.describe()} is no kernel on these data, or the noise, which is "
+            f"{float(group.posterior.noise):g}, is too small."
+        )
 
 
 @eqx.filter_jit
 def _append(belief: GPBelief, x: Float[Array, "T dx"], a: Float[Array, "T da"], y: Float[Array, "T dx"]) -> GPBelief:
-    prior = belief.prior
-    inputs = jax.vmap(lambda x, a: scaled_input(x, a, prior))(x, a)
-    targets = (y - jax.vmap(prior.mean)(x, a)) / jnp.asarray(prior.scale, EXACT)[None, :]
-    return GPBelief(prior, belief.features, belief.data.append(inputs, targets, prior.noise))
+    model = belief.model
+    inputs = jax.vmap(join)(x, a)
+    residuals = y - jax.vmap(model.frame.mean)(x, a)
+    targets = jax.vmap(model.frame.drop)(x, a, y)
+    groups = tuple(group.append(inputs, part) for group, part in zip(belief.groups, model.split(targets), strict=True))
+    came = jnp.broadcast_to(belief.updates, (len(inputs),))
+    return _with_confidence(
+        belief,
+        model,
+        groups,
+        jax.lax.dynamic_update_slice_in_dim(belief.residuals, residuals, belief.count, 0),
+        jax.lax.dynamic_update_slice_in_dim(belief.episode_of, came, belief.count, 0),
+        belief.updates + 1,
+    )
+
+
+@eqx.filter_jit
+def _rebuild(belief: GPBelief, model: Model) -> GPBelief:
+    """The same data seen with another model."""
+    inputs, count = belief.groups[0].posterior.inputs, belief.count
+    valid = belief.groups[0].posterior.valid
+    targets = (belief.residuals - model.frame.offset[None, :]) / model.frame.scale[None, :] * valid[:, None]
+    groups = []
+    for kernel, noise, part in zip(model.kernels, model.noise, model.split(targets), strict=True):
+        posterior = Posterior.given(kernel, noise, inputs, part, count)
+        centres = Centres.none(*inputs.shape).grow(kernel, inputs, SHARE * noise**2, valid)
+        groups.append(Group(posterior, centres))
+    return _with_confidence(belief, model, tuple(groups), belief.residuals, belief.episode_of, belief.updates)
+
+
+def _with_confidence(
+    belief: GPBelief,
+    model: Model,
+    groups: tuple[Group, ...],
+    residuals: Float[Array, "n dx"],
+    episode_of: Int[Array, " n"],
+    updates: Index,
+) -> GPBelief:
+    """Puts the parts together, with beta_n from the information that the data have given."""
+    beta = belief.beta
+    if belief.prior.bound is not None:
+        gained = jnp.stack([group.posterior.information() for group in groups])
+        width = confidence_width(
+            gained, belief.prior.bound, model.noise, model.outputs, belief.options.delta, belief.options.convention
+        )
+        beta = jax.lax.dynamic_update_slice_in_dim(beta, width[:, None], updates, axis=1)
+    return GPBelief(belief.prior, belief.options, model, residuals, episode_of, updates, groups, beta)
+
+
+@eqx.filter_jit
+def _nominal(belief: GPBelief) -> GPDynamics:
+    return GPDynamics(belief.model.frame, tuple(group.mean() for group in belief.groups))
+
+
+@eqx.filter_jit
+def _uncertainty(belief: GPBelief) -> Any:
+    variances = tuple(LowRankVariance.of(group.posterior, group.centres) for group in belief.groups)
+    measure = UNCERTAINTIES[belief.options.uncertainty]
+    return measure(variances, belief.model.frame.scale, belief.model.noise_of_each_output())
+
+
+@eqx.filter_jit
+def _samples(belief: GPBelief, key: PRNGKey, count: int) -> GPSamples:
+    """Truncated samples use the run's key and stay the same functions; the others are of this episode."""
+    options = belief.options
+    if options.sampler != "truncated":
+        key = jax.random.fold_in(key, belief.updates)
+    parts = []
+    for i, group in enumerate(belief.groups):
+        parts.append(_draw(belief, i, group, jax.random.fold_in(key, i), count))
+    return GPSamples(belief.model.frame, tuple(parts))
+
+
+def _draw(belief: GPBelief, i: int, group: Group, key: PRNGKey, count: int) -> Stack:
+    options = belief.options
+    if options.sampler == "particles":
+        return draw_particles(key, count, group.mean(), LowRankVariance.of(group.posterior, group.centres))
+    if options.sampler == "truncated":
+        drawn = draw_prior(key, count, group.posterior, options.features, options.estimator)
+        return truncate(drawn, _envelope(belief, i))
+    return draw_posterior(key, count, group.posterior, group.centres, options.features, options.estimator)
+
+
+def _envelope(belief: GPBelief, i: int) -> Envelope:
+    """The confidence sets of group i at all episodes so far."""
+    episodes = jnp.arange(belief.beta.shape[1], dtype=jnp.int32)
+    before = (belief.episode_of[None, :] < episodes[:, None]).astype(EXACT)
+    return Envelope(Moments.of(belief.groups[i].posterior), before, belief.beta[i], belief.updates)
+
+
+@eqx.filter_jit
+def _empty_intersections(belief: GPBelief) -> Bool[Array, "n E1 dx"]:
+    """Where, at which episode and for which output the confidence sets so far have no common point, at the data."""
+    posterior = belief.groups[0].posterior
+    each = []
+    for i in range(len(belief.groups)):
+        envelope = _envelope(belief, i)
+        each.append(envelope.empty(posterior.inputs.T))
+    return jnp.moveaxis(jnp.concatenate(each, axis=1), -1, 0) & (posterior.valid > 0)[:, None, None]

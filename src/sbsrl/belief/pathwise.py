@@ -1,11 +1,12 @@
 """Functions drawn from a Gaussian-process posterior, as objects that are called (Matheron's rule).
 
-    f^m(z)  =  mu(z)  +  a ( phi^m(z) w^m        +  k(z, Z) v^m )
-                             prior draw             update by the data
+    g^m(z)  =  phi^m(z) . w^m        +  k(z, Z) v^m
+               prior draw               update by the data
     v^m  =  (K + sigma_w^2 I)^-1 ( y - phi^m(Z) w^m - eps^m )
 
-Every sample has its own frequencies, weights and noise. Over all its randomness the prior draw has exactly the
-kernel as its covariance; a query costs O(features + data).
+Every sample has its own features, weights and noise. Over all its randomness the prior draw has exactly the kernel as
+its covariance. A kernel of finite rank has the same features phi for all; then k(z, Z) v = phi(z) . Phi^T v, and a
+posterior sample is exact and has no sum over data at all: phi(z) . (w + Phi^T v).
 """
 
 import equinox as eqx
@@ -14,73 +15,98 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._jax import EXACT, PLAN
-from ..task import Prior
-from ..types import Action, Index, Input, PRNGKey, State
-from .kernel import augment, fourier_features, fourier_frequencies, weighted_sum
-from .posterior import Observations
+from ..kernels import FeatureMap
+from ..kernels.base import cast
+from ..kernels.features import Inputs
+from ..types import PRNGKey
+from .centres import Centres, KernelSum
+from .functions import Stack, blank
+from .posterior import Posterior
 
-__all__ = ["PathwiseFunction", "PathwiseSamples", "draw_samples", "scaled_input"]
+__all__ = ["PathwiseFunction", "WeightedFeatures", "draw_posterior", "draw_prior"]
 
 
-def scaled_input(x: State, a: Action, prior: Prior) -> Input:
-    """z = (x, a), measured in length scales."""
-    z = jnp.concatenate([x, a])
-    return z / jnp.asarray(prior.lengthscales, z.dtype)
+class WeightedFeatures(eqx.Module):
+    """phi(z) . w: a draw from the prior, or from the posterior of a kernel of finite rank."""
+
+    features: FeatureMap
+    weights: Float[Array, "k D"]
+
+    @classmethod
+    def mean_of(cls, posterior: Posterior, solved: Float[Array, "n k"]) -> "WeightedFeatures":
+        """The posterior mean of a kernel of finite rank: w = Phi^T (K + sigma_w^2 I)^-1 y."""
+        phi = posterior.kernel.features(jax.random.key(0), 0)  # exact ones need no key
+        weights = (jax.vmap(phi)(posterior.inputs).T @ solved).T
+        return cast(cls(phi, weights), PLAN)
+
+    def __call__(self, z: Inputs) -> Float[Array, "k *C"]:
+        return self.weights @ self.features(z)
 
 
 class PathwiseFunction(eqx.Module):
-    """One sampled dynamics f^m."""
+    """A draw from the prior, corrected by the data."""
 
-    prior: Prior = eqx.field(static=True)
-    inputs: Float[Array, "dv n"]
-    count: Index
-    frequencies: Float[Array, "dz D"]
-    weights: Float[Array, "D dx"]
-    update: Float[Array, "n dx"]
+    prior: WeightedFeatures
+    update: KernelSum
 
-    def __call__(self, x: State, a: Action) -> State:
-        z = scaled_input(x, a, self.prior)
-        drawn = fourier_features(z, self.frequencies) @ self.weights
-        learned = weighted_sum(z, self.inputs, self.update, self.count)
-        return self.prior.mean(x, a) + jnp.asarray(self.prior.scale, x.dtype) * (drawn + learned)
+    def __call__(self, z: Inputs) -> Float[Array, "k *C"]:
+        return self.prior(z) + self.update(z)
 
 
-class PathwiseSamples(eqx.Module):
-    """M sampled dynamics; what they share, the data, is stored once."""
-
-    prior: Prior = eqx.field(static=True)
-    inputs: Float[Array, "dv n"]
-    count: Index
-    frequencies: Float[Array, "M dz D"]
-    weights: Float[Array, "M D dx"]
-    update: Float[Array, "M n dx"]
-
-    def __len__(self) -> int:
-        return self.weights.shape[0]
-
-    def member(self, m: Index) -> PathwiseFunction:
-        return PathwiseFunction(
-            self.prior, self.inputs, self.count, self.frequencies[m], self.weights[m], self.update[m]
-        )
+def draw_prior(key: PRNGKey, size: int, posterior: Posterior, features: int, estimator: str) -> Stack:
+    """M functions from GP(0, k), whatever the data say. The same key gives the same functions in every episode."""
+    drawn = _draw_weighted_features(key, size, posterior, features, estimator)
+    return Stack(drawn, blank(drawn))
 
 
-@eqx.filter_jit
-def draw_samples(key: PRNGKey, size: int, features: int, prior: Prior, data: Observations) -> PathwiseSamples:
-    """M independent draws from the posterior given these observations.
+def draw_posterior(
+    key: PRNGKey, size: int, posterior: Posterior, centres: Centres, features: int, estimator: str
+) -> Stack:
+    """M functions from the posterior.
 
-    The prior draw is rounded to the planning precision first and the update is computed in float64 for that
-    very function, so rounding cannot come between the two.
+    The prior draws are those of the planning precision, rounding included, and the updates are computed in float64 for
+    those very functions: rounding cannot come between the two.
     """
-    dz, dx = data.inputs.shape[1], data.targets.shape[1]
+    prior_key, noise_key = jax.random.split(key)
+    drawn = _draw_weighted_features(prior_key, size, posterior, features, estimator)
+    shape = (size, *posterior.targets.shape)
+    noise = posterior.noise * jax.random.normal(noise_key, shape, EXACT)
 
-    def one(key: PRNGKey) -> tuple[Array, Array, Array]:
-        frequency_key, weight_key, noise_key = jax.random.split(key, 3)
-        omega = fourier_frequencies(frequency_key, dz, features, PLAN)
-        w = jax.random.normal(weight_key, (features, dx), PLAN)
-        eps = prior.noise * jax.random.normal(noise_key, data.targets.shape, EXACT)
-        phi = jax.vmap(lambda z: fourier_features(z, omega.astype(EXACT)))(data.inputs)
-        missing = (data.targets - phi @ w.astype(EXACT) - eps) * data.valid[:, None]
-        return omega, w, data.solve(missing)
+    def at_data(function: WeightedFeatures) -> Float[Array, "n k"]:
+        return function(posterior.inputs.T.astype(PLAN)).T.astype(EXACT)
 
-    omega, w, v = jax.lax.map(one, jax.random.split(key, size))
-    return PathwiseSamples(prior, augment(data.inputs).astype(PLAN), data.count, omega, w, v.astype(PLAN))
+    missing = (posterior.targets[None] - jax.lax.map(at_data, drawn) - noise) * posterior.valid[None, :, None]
+    solved = posterior.solve(jnp.moveaxis(missing, 0, 1).reshape(shape[1], -1))
+    if posterior.kernel.rank is not None:
+        return _absorb(drawn, solved, posterior)
+    weights = centres.project(posterior.kernel, posterior.inputs, solved).reshape(shape[1], size, -1)
+    first = PathwiseFunction(
+        jax.tree.map(lambda leaf: leaf[0], drawn), KernelSum.at(centres, posterior.kernel, weights[:, 0])
+    )
+    return Stack.varying(
+        first, lambda f: (f.prior, f.update.weights), (drawn, jnp.moveaxis(weights, 0, -1).astype(PLAN))
+    )
+
+
+def _draw_weighted_features(
+    key: PRNGKey, size: int, posterior: Posterior, features: int, estimator: str
+) -> WeightedFeatures:
+    """M draws, stacked, in the planning precision."""
+
+    def draw(key: PRNGKey) -> WeightedFeatures:
+        feature_key, weight_key = jax.random.split(key)
+        phi = posterior.kernel.features(feature_key, features, estimator)
+        count = jax.eval_shape(phi, posterior.inputs[0]).shape[0]
+        weights = jax.random.normal(weight_key, (posterior.targets.shape[1], count), EXACT)
+        return cast(WeightedFeatures(phi, weights), PLAN)
+
+    return jax.vmap(draw)(jax.random.split(key, size))
+
+
+def _absorb(drawn: WeightedFeatures, solved: Float[Array, "n Mk"], posterior: Posterior) -> Stack:
+    """w + Phi^T v."""
+    size, outputs, _ = drawn.weights.shape
+    phi = jax.vmap(posterior.kernel.features(jax.random.key(0), 0))(posterior.inputs)
+    update = (phi.T @ solved).reshape(-1, size, outputs)
+    exact = eqx.tree_at(lambda f: f.weights, drawn, drawn.weights + jnp.moveaxis(update, 0, -1).astype(PLAN))
+    return Stack(exact, blank(exact))

@@ -1,7 +1,11 @@
-"""Exact Gaussian-process regression (eq. gp of the paper), on padded arrays so that nothing is recompiled.
+"""Exact Gaussian-process regression with one kernel (eq. gp of the paper), on padded arrays, in float64.
 
-All in float64 and in units of the prior's scale: k(z, z) = 1 and one noise sigma_w for every output.
-Row i >= count is padding; in the factor it is a row of the identity.
+    mu_n(z)      = k(z)^T (K + sigma_w^2 I)^-1 y
+    sigma_n^2(z) = k(z, z) - k(z)^T (K + sigma_w^2 I)^-1 k(z)
+
+With L L^T = K + sigma_w^2 I, v = L^-1 k(z) and u = L^-1 y these are v . u and k(z, z) - |v|^2. The rows of L and u of
+the first i points do not depend on later ones, so the posteriors after *every* episode come from the same v, as partial
+sums (the prefix trick).
 """
 
 import equinox as eqx
@@ -11,117 +15,149 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
 from .._jax import EXACT
-from ..types import Index, Input, Scalar
-from .kernel import BLOCK, augment_query, gram, kernel_values
+from ..kernels.base import Kernel, Vectors, gram
+from ..kernels.features import Inputs, columns
+from ..types import Index, Scalar
+from . import cholesky
+from .blocks import kernel_vector, triangular_product, valid_rows
 
-__all__ = ["Observations", "factorise", "inverse_factor", "valid_rows", "variance"]
+__all__ = ["Moments", "Posterior", "padded_gram", "root"]
 
 
-class Observations(eqx.Module):
-    """The data seen so far, with room for more, and the factor that every posterior quantity needs."""
+class Posterior(eqx.Module):
+    """All that one kernel knows of k outputs that share it, with room for more data."""
 
+    kernel: Kernel
+    noise: Scalar
+    """sigma_w."""
     inputs: Float[Array, "n dz"]
-    """z_i, measured in length scales."""
-    targets: Float[Array, "n dx"]
-    """(y_i - mu(z_i)) / a."""
+    targets: Float[Array, "n k"]
+    """y - mu, in units of the prior's scale; 0 for padding."""
     count: Index
     factor: Float[Array, "n n"]
-    """L with L L^T = K + sigma_w^2 I."""
+    """L."""
+    whitened: Float[Array, "n k"]
+    """u = L^-1 y."""
     jitter: Scalar
-    """What had to be added to the diagonal for the factor to exist."""
+    """The most that had to be added to a diagonal entry for the factor to exist."""
 
     @classmethod
-    def none(cls, capacity: int, input_size: int, output_size: int) -> "Observations":
+    def none(cls, kernel: Kernel, noise: Scalar, capacity: int, dz: int, outputs: int) -> "Posterior":
+        """The prior."""
         return cls(
-            inputs=jnp.zeros((capacity, input_size), EXACT),
-            targets=jnp.zeros((capacity, output_size), EXACT),
+            kernel=kernel,
+            noise=noise,
+            inputs=jnp.zeros((capacity, dz), EXACT),
+            targets=jnp.zeros((capacity, outputs), EXACT),
             count=jnp.zeros((), jnp.int32),
             factor=jnp.eye(capacity, dtype=EXACT),
+            whitened=jnp.zeros((capacity, outputs), EXACT),
             jitter=jnp.zeros((), EXACT),
         )
 
+    @classmethod
+    def given(
+        cls,
+        kernel: Kernel,
+        noise: Scalar,
+        inputs: Float[Array, "n dz"],
+        targets: Float[Array, "n k"],
+        count: Index,
+    ) -> "Posterior":
+        """The posterior of padded data, factorised at once."""
+        factor, jitter = cholesky.robust_cholesky(padded_gram(kernel, noise, inputs, count))
+        whitened = solve_triangular(factor, targets, lower=True)
+        return cls(kernel, noise, inputs, targets, count, factor, whitened, jitter)
+
+    @property
+    def capacity(self) -> int:
+        return self.inputs.shape[0]
+
     @property
     def valid(self) -> Float[Array, " n"]:
-        return valid_rows(self.inputs.shape[0], self.count)
+        return valid_rows(self.capacity, self.count)
 
-    def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T dx"], noise: float) -> "Observations":
-        """The observations with these after them, factorised anew."""
-        all_inputs = jax.lax.dynamic_update_slice_in_dim(self.inputs, inputs, self.count, 0)
+    def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"]) -> "Posterior":
+        """The posterior after T more points. If they cannot be factorised, the factor is not finite."""
+        cross = gram(self.kernel, self.inputs, inputs) * self.valid[:, None]
+        corner = gram(self.kernel, inputs, inputs) + self.noise**2 * jnp.eye(len(inputs), dtype=EXACT)
+        factor, jitter = cholesky.append(self.factor, self.count, cross, corner)
         all_targets = jax.lax.dynamic_update_slice_in_dim(self.targets, targets, self.count, 0)
-        count = self.count + len(inputs)
-        factor, jitter = factorise(all_inputs, count, noise)
-        return Observations(all_inputs, all_targets, count, factor, jitter)
+        return Posterior(
+            kernel=self.kernel,
+            noise=self.noise,
+            inputs=jax.lax.dynamic_update_slice_in_dim(self.inputs, inputs, self.count, 0),
+            targets=all_targets,
+            count=self.count + len(inputs),
+            factor=factor,
+            whitened=self._whitened_with(factor, targets),
+            jitter=jnp.maximum(self.jitter, jitter),
+        )
 
-    def solve(self, right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    def _whitened_with(self, factor: Float[Array, "n n"], targets: Float[Array, "T k"]) -> Float[Array, "n k"]:
+        """u_2 = L_22^-1 (y_2 - L_21 u_1) below u_1."""
+        rows = jax.lax.dynamic_slice_in_dim(factor, self.count, len(targets))
+        corner = jax.lax.dynamic_slice_in_dim(rows, self.count, len(targets), axis=1)
+        new = solve_triangular(corner, targets - rows @ self.whitened, lower=True)
+        return jax.lax.dynamic_update_slice_in_dim(self.whitened, new, self.count, 0)
+
+    def solve(self, right: Float[Array, "n m"]) -> Float[Array, "n m"]:
         """(K + sigma_w^2 I)^-1 right; rows of padding must be 0 and stay 0."""
         return cho_solve((self.factor, True), right)
 
-
-FIRST_JITTER, LAST_JITTER = 1e-12, 1e-4
-
-
-def valid_rows(capacity: int, count: Index) -> Float[Array, " n"]:
-    """1 for data, 0 for padding."""
-    return (jnp.arange(capacity, dtype=jnp.int32) < count).astype(jnp.float64)
+    def information(self) -> Scalar:
+        """1/2 ln det(I + K / sigma_w^2): what the data taught about one output, in nats."""
+        gained = jnp.log(jnp.diagonal(self.factor) / self.noise)
+        return jnp.sum(jnp.where(self.valid > 0, gained, 0))
 
 
-def factorise(inputs: Float[Array, "n dz"], count: Index, noise: float) -> tuple[Float[Array, "n n"], Scalar]:
-    """L with L L^T = K + sigma_w^2 I, and the jitter that had to be added: 0 unless the plain factor fails.
-
-    The jitter grows tenfold until the factor is finite. If it exceeds `LAST_JITTER`, the factor is left not
-    finite, for the caller to refuse.
-    """
+def padded_gram(kernel: Kernel, noise: Scalar, inputs: Float[Array, "n dz"], count: Index) -> Float[Array, "n n"]:
+    """K + sigma_w^2 I of the data, and the identity for padding."""
     valid = valid_rows(inputs.shape[0], count)
-    k = gram(inputs, inputs) * valid[:, None] * valid[None, :]
-    diagonal = jnp.where(valid > 0, noise**2, 1.0)
-
-    def attempt(jitter: Scalar) -> Float[Array, "n n"]:
-        return jnp.linalg.cholesky(k + jnp.diag(diagonal + jitter * valid))
-
-    def failed(state: tuple[Float[Array, "n n"], Scalar]) -> Array:
-        factor, jitter = state
-        return ~jnp.all(jnp.isfinite(factor)) & (jitter < LAST_JITTER)
-
-    def grow(state: tuple[Float[Array, "n n"], Scalar]) -> tuple[Float[Array, "n n"], Scalar]:
-        _, jitter = state
-        larger = jnp.maximum(10 * jitter, FIRST_JITTER)
-        return attempt(larger), larger
-
-    none = jnp.zeros((), inputs.dtype)
-    return jax.lax.while_loop(failed, grow, (attempt(none), none))
+    k = gram(kernel, inputs, inputs) * valid[:, None] * valid[None, :]
+    return k + jnp.diag(jnp.where(valid > 0, noise**2, 1))
 
 
-def inverse_factor(factor: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """L^-1, so that a variance is one product instead of a triangular solve."""
-    return solve_triangular(factor, jnp.eye(factor.shape[0], dtype=factor.dtype), lower=True)
+def root(variance: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The square root, with the derivative 0 where it has none: at points about which nothing is unknown."""
+    certain = variance <= 0
+    return jnp.where(certain, 0, jnp.sqrt(jnp.where(certain, 1, variance)))
 
 
-def variance(z: Input, augmented: Float[Array, "dv n"], inverse: Float[Array, "n n"], count: Index) -> Scalar:
-    """sigma_n^2(z) = k(z, z) - |L^-1 k(z)|^2, at least 0.
+class Moments(eqx.Module):
+    """mu_n and sigma_n^2 of a posterior, exactly, at a cost of count^2 / 2 a query; also those of earlier episodes."""
 
-    L^-1 is lower triangular and only its first `count` rows matter, so the product is taken in blocks: the cost is
-    that of count^2 / 2 multiplications, whatever the capacity.
-    """
-    query, valid = augment_query(z), valid_rows(augmented.shape[1], count)
-    blocks = (count + (BLOCK - 1)) // BLOCK
+    kernel: Kernel
+    rows: Vectors
+    inverse: Float[Array, "n n"]
+    whitened: Float[Array, "n k"]
+    count: Index
 
-    def kernel_block(j: Index) -> Float[Array, " b"]:
-        columns = jax.lax.dynamic_slice_in_dim(augmented, j * BLOCK, BLOCK, axis=1)
-        return kernel_values(query, columns) * jax.lax.dynamic_slice_in_dim(valid, j * BLOCK, BLOCK)
+    @classmethod
+    def of(cls, posterior: Posterior) -> "Moments":
+        return cls(
+            kernel=posterior.kernel,
+            rows=posterior.kernel.rows(posterior.inputs),
+            inverse=cholesky.inverse(posterior.factor),
+            whitened=posterior.whitened,
+            count=posterior.count,
+        )
 
-    def fill(j: Index, k: Float[Array, " n"]) -> Float[Array, " n"]:
-        return jax.lax.dynamic_update_slice_in_dim(k, kernel_block(j), j * BLOCK, 0)
+    def __call__(self, z: Inputs) -> tuple[Float[Array, "k *C"], Float[Array, "*C"]]:
+        """mu_n(z), sigma_n^2(z)."""
+        v = self._whiten(z)
+        return self.whitened.T @ v, jnp.maximum(self._prior(z) - jnp.sum(v**2, axis=0), 0)
 
-    k = jax.lax.fori_loop(0, blocks, fill, jnp.zeros(augmented.shape[1], z.dtype))
+    def prefixes(self, z: Inputs, before: Float[Array, "E n"]) -> tuple[Float[Array, "E k *C"], Float[Array, "E *C"]]:
+        """mu_i(z), sigma_i^2(z) for every i, where before[i, q] is 1 if point q is among those that i knows."""
+        v = self._whiten(z)
+        terms = v[:, None] * self.whitened.reshape(*self.whitened.shape, *(1,) * (z.ndim - 1))
+        return jnp.tensordot(before, terms, 1), jnp.maximum(self._prior(z)[None] - before @ v**2, 0)
 
-    def explained(i: Index, total: Scalar) -> Scalar:
-        rows = jax.lax.dynamic_slice_in_dim(inverse, i * BLOCK, BLOCK)
+    def _prior(self, z: Inputs) -> Float[Array, "*C"]:
+        return columns(lambda z: self.kernel(z, z), z)
 
-        def add_columns(j: Index, v: Float[Array, " b"]) -> Float[Array, " b"]:
-            block = jax.lax.dynamic_slice_in_dim(rows, j * BLOCK, BLOCK, axis=1)
-            return v + jax.lax.dynamic_slice_in_dim(k, j * BLOCK, BLOCK) @ block.T
-
-        v = jax.lax.fori_loop(0, i + 1, add_columns, jnp.zeros(BLOCK, k.dtype))
-        return total + v @ v
-
-    return jnp.maximum(1.0 - jax.lax.fori_loop(0, blocks, explained, jnp.zeros((), k.dtype)), 0.0)
+    def _whiten(self, z: Inputs) -> Float[Array, "n *C"]:
+        """v = L^-1 k(z)."""
+        k = kernel_vector(self.kernel, z, self.rows, self.inverse.shape[0], self.count)
+        return triangular_product(self.inverse, k, self.count)

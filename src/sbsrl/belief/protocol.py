@@ -36,9 +36,17 @@ class Belief(Protocol):
         ...
 
     def samples(self, key: PRNGKey, count: int) -> Samples:
-        """f_n^1 .. f_n^M, drawn independently."""
+        """f_n^1 .. f_n^M, drawn independently.
+
+        The key is that of the whole run: a belief may keep its samples over the episodes, or draw new ones with keys
+        that it derives.
+        """
         ...
 
     def update(self, data: Transitions) -> "Belief":
         """The belief after seeing these transitions of the true system."""
+        ...
+
+    def objection(self) -> str | None:
+        """What the data seen so far say against the belief's own assumptions, if anything."""
         ...

@@ -89,6 +89,8 @@ class Terminal:
                 f"budget on every sample (by up to {record.worst_plan:.3g}); the least-violating was followed.[/]",
                 highlight=False,
             )
+        if record.objection:
+            self.console.print(f"       [yellow]{escape(record.objection)}.[/]", highlight=False)
 
 
 def summary_table(experiment: Experiment, records: Sequence[Record], reference: Reference | None) -> Table:
@@ -109,6 +111,8 @@ def summary_table(experiment: Experiment, records: Sequence[Record], reference: 
         "[green]none[/]" if not unsafe else f"[bold red]{len(unsafe)} of {len(records)}[/]",
     )
     table.add_row("infeasible plans", "[green]none[/]" if not infeasible else f"[yellow]{infeasible}[/]")
+    if objection := next((r.objection for r in records if r.objection), None):
+        table.add_row("calibration", f"[yellow]{escape(objection)}[/]")
     explored = sum(r.phase == "explore" for r in records)
     table.add_row("episodes", f"{len(records)}, of which {explored} under the exploration constraint")
     table.add_row("time", f"{sum(r.seconds for r in records):.0f} s")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ..belief import SAMPLERS
 from ..loop import Experiment, Record
 
 __all__ = ["certificate", "first_episode_warning"]
@@ -31,16 +32,19 @@ def certificate(experiment: Experiment, records: Sequence[Record]) -> dict[str, 
         "guarantee": "none",
         "reason": (
             f"M = {settings.samples} samples and the tightening {settings.tightening:g} are heuristic choices, not "
-            "derived from the sample-count lemma; samples are redrawn from the posterior; plans are found by search."
+            f"derived from the sample-count lemma; samples are {SAMPLERS[settings.sampler]}; plans are found by search."
         ),
         "first_episode": first_episode_warning(experiment) or FIRST_EPISODE,
         "assumptions": {
             "prior": task.prior.name,
             "rkhs_bound": task.prior.bound,
             "rkhs_bound_source": task.prior.bound_source,
-            "noise": task.prior.noise,
+            "noise": task.prior.noise,  # in units of scale
             "scale": list(task.prior.scale),
-            "lengthscales": list(task.prior.lengthscales),
+            "kernel": task.prior.describe_kernel(),
+            "hyper_parameters": "fitted to the data, which voids the guarantee" if settings.fitted else "fixed",
+            "delta": settings.delta,
+            "calibration": next((r.objection for r in records if r.objection), "not contradicted by the data"),
         },
         "observed": {
             "episodes": len(records),

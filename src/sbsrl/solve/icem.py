@@ -15,15 +15,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from .._jax import PLAN
-from ..problem import Evaluation, Problem, feasible, nominal_return, penalise
+from ..problem import Candidates, Evaluation, Problem, Trajectories, excess, feasible, information, nominal_returns
 from ..types import Actions, Flag, Index, PRNGKey, Scalar, State
 from .colour import coloured_basis, coloured_noise
-from .lazy import evaluate_lazily
+from .lazy import Search, evaluate_lazily
 
 __all__ = ["ICEM", "Memory", "Plan"]
+
+
+NOMINAL_BLOCK = 128
+"""Candidates whose nominal trajectories are computed at once."""
 
 
 class Memory(NamedTuple):
@@ -33,6 +37,8 @@ class Memory(NamedTuple):
     elites: Float[Array, "keep H da"]
     warm: Flag
     """Whether there was a step before; at the first one the elites are meaningless."""
+    binding: Float[Array, " M"]
+    """How often each sample was violated lately: the most binding ones are asked first."""
 
 
 class Plan(NamedTuple):
@@ -41,7 +47,7 @@ class Plan(NamedTuple):
     actions: Actions
     evaluation: Evaluation
     evaluated: Scalar
-    """Share of the candidates for which the samples had to be evaluated."""
+    """Share of the pairs of candidate and sample that had to be evaluated."""
 
 
 class _Search(NamedTuple):
@@ -53,7 +59,8 @@ class _Search(NamedTuple):
     kept_evaluation: Evaluation
     best: Actions
     best_evaluation: Evaluation
-    evaluated: Index
+    binding: Float[Array, " M"]
+    pairs: Index
 
 
 class ICEM(eqx.Module):
@@ -73,7 +80,9 @@ class ICEM(eqx.Module):
     keep: float = eqx.field(static=True, default=0.3)
     """Share of the elites that is carried on."""
     chunk: int = eqx.field(static=True, default=32)
-    """Candidates evaluated at once on the samples: few, so that laziness pays; enough to keep the processor busy."""
+    """Candidates evaluated at once on a sample: few, so that laziness pays; enough to keep the processor busy."""
+    lazy: bool = eqx.field(static=True, default=True)
+    """False evaluates every candidate on every sample: the same plan, slower."""
 
     @property
     def population(self) -> tuple[int, ...]:
@@ -99,11 +108,11 @@ class ICEM(eqx.Module):
         low, high = (jnp.broadcast_to(jnp.asarray(end, PLAN), actions.shape) for end in (self.low, self.high))
         return jnp.clip(actions, low, high)
 
-    def forget(self) -> Memory:
-        """The memory before the first step of an episode."""
+    def forget(self, samples: int) -> Memory:
+        """The memory before the first step of an episode, for problems with M samples."""
         mean = jnp.broadcast_to(self._centre, (self.horizon, len(self.low)))
         elites = jnp.broadcast_to(mean, (self.kept_elites, *mean.shape))
-        return Memory(mean, elites, jnp.zeros((), bool))
+        return Memory(mean, elites, jnp.zeros((), bool), jnp.zeros(samples, PLAN))
 
     @eqx.filter_jit
     def plan(self, problem: Problem, x: State, memory: Memory, key: PRNGKey) -> tuple[Plan, Memory]:
@@ -116,11 +125,11 @@ class ICEM(eqx.Module):
             return self._iterate(problem, x, memory.warm, i, search, jax.random.fold_in(search_key, i))
 
         search = jax.lax.fori_loop(0, self.iterations, iterate, search)
-        share = search.evaluated / (sum(self.population) + self.kept_elites)
-        plan = Plan(search.best, search.best_evaluation, share.astype(PLAN))
+        all_pairs = max(1, problem.sample_count) * (sum(self.population) + self.kept_elites)
+        plan = Plan(search.best, search.best_evaluation, (search.pairs / all_pairs).astype(PLAN))
         # The executed plan leads the remembered elites: a plan that was safe a step ago is the best start for the next.
         elites = jnp.concatenate([search.best[None], search.kept[:-1]])
-        return plan, Memory(search.mean, elites, jnp.ones((), bool))
+        return plan, Memory(search.mean, elites, jnp.ones((), bool), search.binding)
 
     def _start(self, memory: Memory, key: PRNGKey) -> _Search:
         """Mean and elites of the last step, shifted by one; the elites' last action is drawn anew."""
@@ -138,37 +147,85 @@ class ICEM(eqx.Module):
             kept_evaluation=Evaluation(unknown, -unknown, jnp.zeros_like(unknown)),
             best=mean,
             best_evaluation=nothing,
-            evaluated=jnp.zeros((), jnp.int32),
+            binding=memory.binding,
+            pairs=jnp.zeros((), jnp.int32),
         )
 
     def _iterate(self, problem: Problem, x: State, warm: Flag, i: Index, search: _Search, key: PRNGKey) -> _Search:
         pool, alive, known = self._pool(warm, i, search, key)
-        returns, states = jax.vmap(lambda a: nominal_return(problem, x, a))(pool)
-        bounds = jnp.where(alive & ~jnp.isfinite(known.value), returns, -jnp.inf)
-
-        def evaluate(rows: Int[Array, " C"]) -> Evaluation:
-            return penalise(problem, x, pool[rows], returns[rows], states[rows])
-
-        found, evaluated = evaluate_lazily(bounds, known, evaluate, self.elites, self.chunk)
-        order = jax.lax.top_k(found.value, self.elites)[1]
+        found = self._evaluate(problem, x, pool, alive, known, search.binding)
+        evaluation = found.evaluation()
+        order = jax.lax.top_k(evaluation.value, self.elites)[1]
         elites = pool[order]
         kept = order[: self.kept_elites]
-        best, best_evaluation = _better(pool, found, search)
+        best, best_evaluation = _better(pool, evaluation, search)
         keep = self.momentum
         return _Search(
             mean=(1 - keep) * jnp.mean(elites, axis=0) + keep * search.mean,
             std=(1 - keep) * jnp.std(elites, axis=0) + keep * search.std,
             kept=pool[kept],
-            kept_evaluation=Evaluation(*(part[kept] for part in found)),
+            kept_evaluation=Evaluation(*(part[kept] for part in evaluation)),
             best=best,
             best_evaluation=best_evaluation,
-            evaluated=search.evaluated + evaluated,
+            binding=0.5 * (search.binding + found.violated_share(search.binding)),
+            pairs=search.pairs + jnp.sum(found.asked, dtype=jnp.int32),
         )
+
+    def _evaluate(
+        self,
+        problem: Problem,
+        x: State,
+        pool: Float[Array, "P H da"],
+        alive: Bool[Array, " P"],
+        known: Evaluation,
+        binding: Float[Array, " M"],
+    ) -> Search:
+        """The value of every candidate that may be an elite or the plan to follow."""
+        actions = jnp.moveaxis(pool, 0, -1)
+        last = jnp.max(jnp.where(alive, jnp.arange(len(pool), dtype=jnp.int32), 0))
+        returns, states = self._nominal(problem, x, actions, last + 1)
+        samples = problem.samples
+
+        def hinge(rows: Int[Array, " C"], m: Index) -> Float[Array, " C"]:
+            assert samples is not None
+            return excess(problem, samples.member(m), x, actions[:, :, rows])
+
+        return evaluate_lazily(
+            problem,
+            jnp.where(alive, returns, -jnp.inf),
+            known,
+            lambda rows: information(problem, states[:, :, rows], actions[:, :, rows]),
+            hinge,
+            jnp.argsort(-binding),
+            self.elites if self.lazy else len(pool),
+            self.chunk,
+        )
+
+    def _nominal(
+        self, problem: Problem, x: State, actions: Candidates, count: Index
+    ) -> tuple[Float[Array, " P"], Trajectories]:
+        """Returns and trajectories of the first `count` candidates, in blocks that stay in the cache."""
+        size = actions.shape[-1]
+        blocks = -(-size // NOMINAL_BLOCK)
+        padded = jnp.pad(actions, ((0, 0), (0, 0), (0, blocks * NOMINAL_BLOCK - size)))
+
+        def evaluate(i: Index) -> tuple[Float[Array, " b"], Trajectories]:
+            part = jax.lax.dynamic_slice_in_dim(padded, i * NOMINAL_BLOCK, NOMINAL_BLOCK, axis=-1)
+            return nominal_returns(problem, x, part)
+
+        def skip(i: Index) -> tuple[Float[Array, " b"], Trajectories]:
+            nothing = jnp.zeros((self.horizon + 1, x.shape[0], NOMINAL_BLOCK), x.dtype)
+            return jnp.full(NOMINAL_BLOCK, -jnp.inf, x.dtype), nothing
+
+        returns, states = jax.lax.map(
+            lambda i: jax.lax.cond(i * NOMINAL_BLOCK < count, evaluate, skip, i), jnp.arange(blocks, dtype=jnp.int32)
+        )
+        return returns.reshape(-1)[:size], jnp.moveaxis(states, 0, -2).reshape(*states.shape[1:3], -1)[:, :, :size]
 
     def _pool(
         self, warm: Flag, i: Index, search: _Search, key: PRNGKey
     ) -> tuple[Float[Array, "P H da"], Array, Evaluation]:
-        """The candidates of iteration i: fresh ones, then the kept elites; which of them count; what is known.
+        """The candidates of iteration i: the kept elites, then fresh ones; which of them count; what is known.
 
         The pool always has the size of the first iteration, so that one program serves all; fresh candidates
         beyond N_i do not count.
@@ -179,15 +236,15 @@ class ICEM(eqx.Module):
         fresh = fresh.at[0].set(jnp.where(last, self._clip(search.mean), fresh[0]))
         size = jnp.asarray(self.population)[i]
         alive = jnp.concatenate(
-            [jnp.arange(self.candidates) < size, jnp.broadcast_to(warm | (i > 0), (self.kept_elites,))]
+            [jnp.broadcast_to(warm | (i > 0), (self.kept_elites,)), jnp.arange(self.candidates) < size]
         )
         unknown = jnp.full(self.candidates, -jnp.inf, PLAN)
         known = Evaluation(
-            jnp.concatenate([unknown, search.kept_evaluation.value]),
-            jnp.concatenate([-unknown, search.kept_evaluation.violation]),
-            jnp.concatenate([jnp.zeros_like(unknown), search.kept_evaluation.information]),
+            jnp.concatenate([search.kept_evaluation.value, unknown]),
+            jnp.concatenate([search.kept_evaluation.violation, -unknown]),
+            jnp.concatenate([search.kept_evaluation.information, jnp.zeros_like(unknown)]),
         )
-        return jnp.concatenate([fresh, search.kept]), alive, known
+        return jnp.concatenate([search.kept, fresh]), alive, known
 
 
 def _better(pool: Float[Array, "P H da"], found: Evaluation, search: _Search) -> tuple[Actions, Evaluation]:

@@ -67,7 +67,7 @@ class ReplanningSolver(eqx.Module):
     def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
         """Plans once from x; the policy starts its own search from what was found."""
         policy = RecedingHorizon(self.planner, problem, self.episode_steps)
-        nothing = PolicyState(self.planner.forget(), 0, jnp.zeros((), PLAN))
+        nothing = PolicyState(self.planner.forget(problem.sample_count), 0, jnp.zeros((), PLAN))
         plan, _ = policy.plan(x, nothing, key)
         start = nothing._replace(memory=nothing.memory._replace(mean=plan.actions))
         demand = policy.demand(nothing)

@@ -4,11 +4,13 @@ State (cos th, sin th, omega), th = 0 upright; action in [-1, 1], torque 2 a. Se
 two substeps a control step, 50 control steps, starting at rest and hanging.
 """
 
+import jax
 import jax.numpy as jnp
 
+from ..kernels import SquaredExponential
 from ..numerics import cos, sin
 from ..task import Prior, Task
-from ..types import Action, PRNGKey, Scalar, State
+from ..types import Action, Index, PRNGKey, Scalar, State
 
 __all__ = ["pendulum"]
 
@@ -17,17 +19,23 @@ SUBSTEPS = 2
 
 
 def transition(x: State, a: Action, gravity: float = GRAVITY, max_torque: float = MAX_TORQUE) -> State:
-    """One control step. The angle is advanced by rotating (cos th, sin th), which needs no arc tangent."""
+    """One control step. The angle is advanced by rotating (cos th, sin th), which needs no arc tangent.
+
+    The substeps are a loop because XLA would otherwise compute the first one anew for every output of the second.
+    """
     c, s, omega = x
     radius = jnp.sqrt(c * c + s * s)
     c, s = c / radius, s / radius
     torque = max_torque * jnp.clip(a[0], -1.0, 1.0)
-    for _ in range(SUBSTEPS):
+
+    def substep(_: Index, x: tuple[Scalar, Scalar, Scalar]) -> tuple[Scalar, Scalar, Scalar]:
+        c, s, omega = x
         acceleration = 1.5 * gravity / LENGTH * s + 3.0 / (MASS * LENGTH**2) * torque
         omega = jnp.clip(omega + DT * acceleration, -MAX_SPEED, MAX_SPEED)
         turn = DT * omega
-        c, s = c * cos(turn) - s * sin(turn), s * cos(turn) + c * sin(turn)
-    return jnp.stack([c, s, omega])
+        return c * cos(turn) - s * sin(turn), s * cos(turn) + c * sin(turn), omega
+
+    return jnp.stack(jax.lax.fori_loop(0, SUBSTEPS, substep, (c, s, omega)))
 
 
 def imperfect_simulator(x: State, a: Action) -> State:
@@ -65,7 +73,7 @@ SIMULATOR = Prior(
     name="simulator",
     mean=imperfect_simulator,
     scale=(0.03, 0.03, 0.4),
-    lengthscales=(1.5, 1.5, 4.5, 2.25),
+    kernel=SquaredExponential((1.5, 1.5, 4.5, 2.25)),
     noise=2.5e-3,
     bound=20.0,
     bound_source="assumed: about twice the largest lower bound that was computed (results/pendulum/mismatch.md)",
@@ -76,7 +84,7 @@ NOTHING = Prior(
     name="none",
     mean=no_change,
     scale=(0.4, 0.4, 1.5),
-    lengthscales=(1.0, 1.0, 3.0, 1.5),
+    kernel=SquaredExponential((1.0, 1.0, 3.0, 1.5)),
     noise=1e-3,
     bound=None,
     bound_source="not known: without prior knowledge there is nothing to bound the mismatch with",

@@ -1,0 +1,68 @@
+"""What the benchmarks share: a real run's data, the problem of an episode, and timing in turns."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from sbsrl.belief import GPBelief, GPOptions
+from sbsrl.loop import Experiment
+from sbsrl.methods import Context
+from sbsrl.problem import Problem
+from sbsrl.runs import Specification
+from sbsrl.task import Transitions
+
+RUN = Path(__file__).parent.parent / "results" / "pendulum" / "s0" / "trajectories"
+EPISODE = 50
+
+
+def paper_size() -> Experiment:
+    """The planner of the paper's public code: 1000 + 30 candidates, 5 iterations, no decay, 20 steps, 30 samples."""
+    size = {"candidates": 1000, "elites": 100, "iterations": 5, "decay": 1.0, "momentum": 0.2}
+    return Specification.make("pendulum", "sbsrl", 0, "cpu", size).start()[0]
+
+
+def episodes(count: int) -> list[Transitions]:
+    """The first episodes of a committed run of the pendulum; beyond those it has, with other actions mixed in."""
+    files = sorted(RUN.glob("*.npz"))
+    found = []
+    for i in range(count):
+        data = np.load(files[i % len(files)])
+        states, actions = data["states"], data["actions"]
+        found.append(Transitions(states[:-1], actions, states[1:]))
+    return found
+
+
+def belief_at(experiment: Experiment, points: int, room: int, options: GPOptions | None = None) -> GPBelief:
+    """What is believed after so many points of the run."""
+    task = experiment.task
+    belief = GPBelief.create(task.prior, 4, room, room // EPISODE + 1, options or GPOptions())
+    for data in episodes(points // EPISODE):
+        belief = belief.update(data)
+    return belief
+
+
+def problem_of(experiment: Experiment, belief: GPBelief, exploring: bool = False) -> Problem:
+    context = Context(experiment.task, belief, experiment.settings, 9, exploring, False, jax.random.key(1))
+    return experiment.method.problem(context)
+
+
+def seconds(tasks: Sequence[Callable[[], Any]], rounds: int = 7) -> list[float]:
+    """Median processor seconds of each, run in turns, so that noise hits all alike."""
+    for task in tasks:
+        jax.block_until_ready(task())
+    times: list[list[float]] = [[] for _ in tasks]
+    for _ in range(rounds):
+        for task, spent in zip(tasks, times, strict=True):
+            start = time.process_time()
+            jax.block_until_ready(task())
+            spent.append(time.process_time() - start)
+    return [statistics.median(spent) for spent in times]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows)]

@@ -1,0 +1,140 @@
+"""A few centres that stand for all the data: what makes planning fast without being less exact than it needs to be.
+
+Trajectories are smooth, so most points are nearly combinations of others. A point becomes a centre only if its distance
+from the span of the earlier centres, squared, in the RKHS, is more than a small share of sigma_w^2:
+
+    d(z) = k(z, z) - k(z, R) K_RR^-1 k(R, z)  >  share * sigma_w^2
+
+Functions sum_i v_i k(., z_i) are projected onto the centres. What is lost is below the noise by construction.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve, solve_triangular
+from jaxtyping import Array, Float
+
+from .._jax import EXACT, PLAN
+from ..kernels.base import Kernel, Vectors, cast, gram
+from ..kernels.features import Inputs, columns
+from ..types import Flag, Index, Scalar
+from . import cholesky
+from .blocks import kernel_vector, triangular_product, valid_rows, weighted_sum
+from .posterior import Posterior
+
+__all__ = ["SHARE", "Centres", "KernelSum", "LowRankVariance"]
+
+SHARE = 0.01
+"""Share of sigma_w^2 by which a point may miss the span of the centres."""
+
+
+class Centres(eqx.Module):
+    """The chosen inputs and the factor of their Gram matrix."""
+
+    inputs: Float[Array, "n dz"]
+    count: Index
+    factor: Float[Array, "n n"]
+
+    @classmethod
+    def none(cls, capacity: int, dz: int) -> "Centres":
+        return cls(jnp.zeros((capacity, dz), EXACT), jnp.zeros((), jnp.int32), jnp.eye(capacity, dtype=EXACT))
+
+    def grow(
+        self, kernel: Kernel, inputs: Float[Array, "T dz"], tolerance: Scalar, use: Float[Array, " T"]
+    ) -> "Centres":
+        """Adds those of T points that are not within the tolerance of the span, the most distant first.
+
+        Points whose `use` is 0 are padding.
+        """
+        valid = valid_rows(self.inputs.shape[0], self.count)
+        across = solve_triangular(self.factor, gram(kernel, self.inputs, inputs) * valid[:, None], lower=True)
+        corner = gram(kernel, inputs, inputs)
+        missing = (jnp.diagonal(corner) - jnp.sum(across**2, axis=0)) * use
+
+        def is_far(state: tuple[Centres, Array, Array]) -> Flag:
+            return jnp.max(state[2]) > tolerance
+
+        def add(state: tuple[Centres, Array, Array]) -> tuple[Centres, Array, Array]:
+            centres, across, missing = state
+            i = jnp.argmax(missing)
+            root = jnp.sqrt(missing[i])
+            column = (corner[i] - across[:, i] @ across) / root
+            row = across[:, i].at[centres.count].set(root)
+            grown = Centres(
+                centres.inputs.at[centres.count].set(inputs[i]),
+                centres.count + 1,
+                centres.factor.at[centres.count].set(row),
+            )
+            return grown, across.at[centres.count].set(column), (missing - column**2).at[i].set(0)
+
+        return jax.lax.while_loop(is_far, add, (self, across, missing))[0]
+
+    def project(
+        self, kernel: Kernel, inputs: Float[Array, "n dz"], weights: Float[Array, "n m"]
+    ) -> Float[Array, "n m"]:
+        """c with sum_r c_r k(., r) the projection of sum_i w_i k(., z_i): (K_RR + eps diag K_RR)^-1 K_RZ w.
+
+        The eps of single precision, by which values of the kernel are wrong in planning, keeps the coefficients small:
+        without it they would amplify that error, for sigma_w << 1e-3 until nothing is left of the function.
+        """
+        valid = valid_rows(self.inputs.shape[0], self.count)
+        onto = gram(kernel, self.inputs, inputs) * valid[:, None] @ weights
+        between = self.factor @ self.factor.T
+        rounding = jnp.finfo(PLAN).eps.item() * jnp.diag(jnp.diagonal(between))
+        return cho_solve((jnp.linalg.cholesky(between + rounding), True), onto)
+
+
+class KernelSum(eqx.Module):
+    """The function sum_r w_r k(., r), in the precision of planning."""
+
+    kernel: Kernel
+    rows: Vectors
+    count: Index
+    weights: Float[Array, "k n"]
+
+    @classmethod
+    def at(cls, centres: Centres, kernel: Kernel, weights: Float[Array, "n k"]) -> "KernelSum":
+        rows = cast(kernel.rows(centres.inputs), PLAN)
+        return cls(cast(kernel, PLAN), rows, centres.count, weights.T.astype(PLAN))
+
+    def __call__(self, z: Inputs) -> Float[Array, "k *C"]:
+        return weighted_sum(self.kernel, z, self.rows, self.weights, self.count)
+
+
+class LowRankVariance(eqx.Module):
+    """sigma_n^2(z) = k(z, z) - |S k(z, R)|^2 from R centres, a lower triangular S, at R^2 / 2 multiplications a query.
+
+    With phi(z) = L_R^-1 k(R, z) and Phi = phi(Z)^T, the variance of the rank-R model around the exact prior is
+    k(z, z) - phi^T W phi, W = I - sigma_w^2 (sigma_w^2 I + Phi^T Phi)^-1. It is computed in float64 whatever the
+    precision of the input: near the data it is the small difference of two numbers close to 1.
+    """
+
+    kernel: Kernel
+    rows: Vectors
+    count: Index
+    explained: Float[Array, "n n"]
+    """S."""
+
+    @classmethod
+    def of(cls, posterior: Posterior, centres: Centres) -> "LowRankVariance":
+        kernel, noise = posterior.kernel, posterior.noise
+        valid = valid_rows(posterior.capacity, centres.count)
+        between = gram(kernel, centres.inputs, posterior.inputs) * valid[:, None] * posterior.valid[None, :]
+        phi = solve_triangular(centres.factor, between, lower=True)
+        identity = jnp.eye(posterior.capacity, dtype=EXACT)
+        root = cholesky.inverse(jnp.linalg.cholesky(noise**2 * identity + phi @ phi.T))
+        weight = identity - noise**2 * (root.T @ root) * valid[:, None] * valid[None, :]
+        lower = _lower_root(weight) @ cholesky.inverse(centres.factor)
+        return cls(kernel, kernel.rows(centres.inputs), centres.count, lower)
+
+    def __call__(self, z: Inputs) -> Float[Array, "*C"]:
+        z = z.astype(EXACT)
+        k = kernel_vector(self.kernel, z, self.rows, self.explained.shape[0], self.count)
+        v = triangular_product(self.explained, k, self.count)
+        return jnp.maximum(columns(lambda z: self.kernel(z, z), z) - jnp.sum(v**2, axis=0), 0)
+
+
+def _lower_root(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The lower triangular T with T^T T = matrix (a Cholesky factor has T T^T)."""
+    flipped, _ = cholesky.robust_cholesky(matrix[::-1, ::-1])
+    return flipped[::-1, ::-1].T
