@@ -50,8 +50,8 @@ def drawn():
 def dense(z, residuals, lengths, noise, scale, offset):
     """ln p of each output, added up."""
     total = 0.0
-    for y, s, l, w, o in zip(residuals.T, scale, lengths, noise, offset, strict=True):
-        gram = s**2 * (kernel(z, z, l) + w**2 * np.eye(len(z)))
+    for y, s, length, w, o in zip(residuals.T, scale, lengths, noise, offset, strict=True):
+        gram = s**2 * (kernel(z, z, length) + w**2 * np.eye(len(z)))
         total -= 0.5 * (y - o) @ np.linalg.solve(gram, y - o)
         total -= 0.5 * (np.linalg.slogdet(gram)[1] + len(z) * np.log(2 * np.pi))
     return total
@@ -164,7 +164,7 @@ def test_a_shared_noise_keeps_its_share_of_the_scale():
 
 
 def test_a_belief_that_fits_improves_and_stays_finite_on_data_without_noise():
-    """Four episodes of 16 points on a smooth curve; each fit is at least as likely as the model that it started from."""
+    """Four episodes of 16 points on a smooth curve; each fit is at least as likely as the model it started from."""
     belief = GPBelief.create(PRIOR, 2, 64, 4, GPOptions(fitted=True))
     for number in range(4):
         z = np.linspace(number, number + 1, 16)[:, None] * np.array([1.0, -0.5])

@@ -185,7 +185,7 @@ def test_a_kernel_that_is_not_positive_definite_is_refused_and_leaves_the_belief
     before = nothing(dataclasses.replace(PRIOR, kernel=Wave(tuple(LENGTHS))))
     copies = [np.array(leaf) for leaf in jax.tree.leaves(before)]
     with pytest.raises(
-        UserError, match="Gram matrix of 25 points is not positive definite .* Wave is no kernel on these"
+        UserError, match=r"Gram matrix of 25 points is not positive definite .* Wave is no kernel on these"
     ):
         before.update(transitions())
     assert all(np.array_equal(a, b) for a, b in zip(copies, jax.tree.leaves(before), strict=True))
@@ -195,7 +195,7 @@ def test_inputs_that_overflow_a_kernel_are_refused():
     """1e200 squared is no number of double precision."""
     data = transitions()
     before = nothing(dataclasses.replace(PRIOR, kernel=Linear(tuple(LENGTHS))))
-    with pytest.raises(UserError, match="Linear.* is not finite on the data; use a bounded map"):
+    with pytest.raises(UserError, match=r"Linear.* is not finite on the data; use a bounded map"):
         before.update(data._replace(states=1e200 * data.states, next_states=1e200 * data.states))
 
 
@@ -225,7 +225,9 @@ def test_priors_that_do_not_fit_are_refused_before_the_first_episode(changes, sa
 
 
 def test_nothing_can_be_truncated_without_a_bound():
-    with pytest.raises(UserError, match="prior 'drift' has no bound B .* use a prior with a bound, or another sampler"):
+    with pytest.raises(
+        UserError, match=r"prior 'drift' has no bound B .* use a prior with a bound, or another sampler"
+    ):
         nothing(dataclasses.replace(PRIOR, bound=None), sampler="truncated")
 
 

@@ -217,7 +217,7 @@ def trajectories(samples, starts, plans):
 
 @pytest.fixture(scope="module")
 def both_precisions(swung, swings):
-    """Trajectories of ten samples of what 450 points of the pendulum teach: 20 from rest, then one from each of 50 data.
+    """Trajectories of ten samples of what 450 points of the pendulum teach: 20 from rest, one from each of 50 data.
 
     In single precision, and of the very same functions in double precision.
     """

@@ -1,6 +1,7 @@
 """Truncated samples: one clip is the paper's recursion, and broken assumptions are noticed."""
 
 import dataclasses
+from itertools import pairwise
 
 import equinox as eqx
 import jax
@@ -134,7 +135,7 @@ def test_envelopes_are_nested(samples):
     """What is left after an episode lies in what was left before, to 1e-9."""
     ask = eqx.filter_jit(lambda envelope, z: envelope(z))
     left = [ask(each.parts[0].shared.envelope, jnp.asarray(QUERIES)) for each in samples]
-    for before, after in zip(left, left[1:], strict=False):
+    for before, after in pairwise(left):
         assert np.all(after.low >= before.low - 1e-9)
         assert np.all(after.high <= before.high + 1e-9)
 

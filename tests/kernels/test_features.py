@@ -22,7 +22,7 @@ KERNELS = {
     "scaled": 2.5 * SE,
     "on": SE.on(BOX),
 }
-NESTED = (2 * (SE + RAMP)).on(BOX) * (MATERN32 * RAMP)
+NESTED = (2 * (SE + RAMP)).on(BOX) * (SE * RAMP)
 
 
 def inputs(seed, count):
@@ -31,6 +31,7 @@ def inputs(seed, count):
 
 U, V = inputs(0, 5), inputs(1, 4)
 DRAWS = 10_000
+UNOPTIMISED = {"xla_backend_optimization_level": 0}  # for what runs once, and is slower to compile than to run
 
 
 def keys(count=DRAWS):
@@ -75,10 +76,10 @@ def test_features_reproduce_the_kernel_on_average(kernel, estimator):
 @pytest.mark.parametrize("kernel", [SE, MATERN32], ids=["se", "matern32"])
 def test_the_error_falls_with_the_root_of_the_number_of_features(kernel):
     """The slope of log error over log features is -1/2; 100 draws leave it open by about 0.01."""
-    sizes, errors = [16, 64, 256, 1024], []
+    sizes, errors, exact = [16, 64, 256, 1024], [], np.asarray(gram(kernel, U, V))
     for size in sizes:
-        found, _ = jax.jit(jax.vmap(product(kernel, size, "paired")))(keys(100))
-        errors.append(root_mean_square(found - gram(kernel, U, V)[None]))
+        draw = jax.jit(jax.vmap(product(kernel, size, "paired")), compiler_options=UNOPTIMISED)
+        errors.append(root_mean_square(draw(keys(100))[0] - exact))
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.6 < slope < -0.4
 

@@ -7,6 +7,7 @@ Every map takes one input [dz], or C of them as columns [dz, C], which is how pl
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -39,7 +40,7 @@ FeatureMap = Callable[[Inputs], Features]
 Phases = Callable[[Inputs], Features]
 
 
-def columns(function: Callable[[Input], Array], z: Inputs) -> Array:
+def columns(function: Callable[[Input], Any], z: Inputs) -> Any:
     """A function of one input, at one or at every column."""
     return function(z) if z.ndim == 1 else jax.vmap(function, in_axes=-1, out_axes=-1)(z)
 
