@@ -165,7 +165,7 @@ def test_a_shared_noise_keeps_its_share_of_the_scale():
 
 def test_a_belief_that_fits_improves_and_stays_finite_on_data_without_noise():
     """Four episodes of 16 points on a smooth curve; each fit is at least as likely as the model it started from."""
-    belief = GPBelief.create(PRIOR, 2, 64, 4, GPOptions(fitted=True))
+    belief = GPBelief.create(PRIOR, 2, ROOM, 4, GPOptions(fitted=True))
     for number in range(4):
         z = np.linspace(number, number + 1, 16)[:, None] * np.array([1.0, -0.5])
         before = belief.model

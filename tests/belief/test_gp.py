@@ -19,7 +19,7 @@ from sbsrl.task import Prior, Transitions
 NOISE = 0.05
 SCALE = np.array([0.5, 2.0])
 LENGTHS = np.array([1.0, 2.0, 0.7])
-ROWS = 25
+ROWS = 15
 TRACES = []
 """Gets longer whenever the prior mean is called."""
 
@@ -122,7 +122,8 @@ def test_data_of_the_prior_are_known_from_the_start_and_belong_to_no_episode():
     known, learned = nothing(dataclasses.replace(PRIOR, data=data)), nothing().update(data)
     assert known.count == ROWS
     assert known.residuals.shape[0] >= 5 * ROWS
-    np.testing.assert_array_equal(known.groups[0].posterior.factor, learned.groups[0].posterior.factor)
+    factors = [each.groups[0].posterior.factor[:ROWS, :ROWS] for each in (known, learned)]
+    np.testing.assert_array_equal(*factors)
     assert "violated at episode 0" in known.objection()
     assert "violated at episode 1" in learned.objection()
 
@@ -164,10 +165,10 @@ def test_no_data_are_no_update(belief):
 
 
 def test_more_data_or_updates_than_there_is_room_for_are_refused(belief):
-    with pytest.raises(UserError, match=r"room for 128 transitions and 5 updates, and would hold 225 .* more capacity"):
+    with pytest.raises(UserError, match=r"room for 64 transitions and 5 updates, and would hold 215 .* more capacity"):
         belief.update(transitions(count=200))
     full = eqx.tree_at(lambda b: b.updates, belief, jnp.int32(5))
-    with pytest.raises(UserError, match="would hold 50 after update 6; create it with more capacity"):
+    with pytest.raises(UserError, match="would hold 30 after update 6; create it with more capacity"):
         full.update(transitions())
 
 
@@ -185,7 +186,7 @@ def test_a_kernel_that_is_not_positive_definite_is_refused_and_leaves_the_belief
     before = nothing(dataclasses.replace(PRIOR, kernel=Wave(tuple(LENGTHS))))
     copies = [np.array(leaf) for leaf in jax.tree.leaves(before)]
     with pytest.raises(
-        UserError, match=r"Gram matrix of 25 points is not positive definite .* Wave is no kernel on these"
+        UserError, match=r"Gram matrix of 15 points is not positive definite .* Wave is no kernel on these"
     ):
         before.update(transitions())
     assert all(np.array_equal(a, b) for a, b in zip(copies, jax.tree.leaves(before), strict=True))
@@ -248,7 +249,7 @@ def points(size):
     return arrays(np.float64, (6, 2), elements=st.floats(-size, size, width=32))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     states=st.one_of(points(3), points(1e6)),
     next_states=st.one_of(points(3), points(1e6), st.just(np.ones((6, 2)))),

@@ -19,7 +19,7 @@ from sbsrl.tasks.pendulum import SIMULATOR
 
 MANY = 4000
 ROOM = 64
-NOISE = 0.1
+NOISE = 0.4
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal(size=(ROOM, 3))
 """The first six are data; the others stand in the padding."""
@@ -164,7 +164,7 @@ def separate():
         mean=lambda x, a: x,
         scale=tuple(SCALE),
         kernel=(KERNELS["squared exponential"][0], KERNELS["finite rank"][0]),
-        noise=(0.1, 0.4),
+        noise=(0.3, 0.6),
         bound=None,
         bound_source="",
         informative=True,
@@ -186,7 +186,7 @@ def test_outputs_with_kernels_and_noise_of_their_own_have_their_own_posteriors(s
         samples = belief.samples(jax.random.key(1), MANY)
         values = many(samples, jnp.asarray(z[:2]), jnp.asarray(z[2:]))
         values = (np.asarray(values) - z[:2]) / SCALE[:, None]
-        for output, (name, noise) in enumerate((("squared exponential", 0.1), ("finite rank", 0.4))):
+        for output, (name, noise) in enumerate((("squared exponential", 0.3), ("finite rank", 0.6))):
             mean, covariance = textbook(KERNELS[name][1], count, 2, noise)
             check_moments(values[:, output], mean[:, output], covariance)
         assert abs(np.corrcoef(values[:, :, 1].T)[0, 1]) < 5 / np.sqrt(MANY)

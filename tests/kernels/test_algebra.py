@@ -126,3 +126,8 @@ def test_all_of_it_can_be_cast():
     kernel = cast(FORMULAS["nested"][0], jnp.float32)
     assert {leaf.dtype.name for leaf in jax.tree.leaves(kernel)} == {"float32"}
     assert jax.eval_shape(kernel, jnp.ones(2, jnp.float32), jnp.ones(2, jnp.float32)).dtype == jnp.float32
+
+
+def test_a_number_may_stand_on_either_side():
+    u, v = jnp.array([0.1, 0.2]), jnp.array([0.3, -0.2])
+    assert (SE * 2.5)(u, v) == (2.5 * SE)(u, v)

@@ -91,3 +91,9 @@ def test_a_kernel_of_finite_rank_has_no_phases():
 def test_descriptions_name_the_parameters():
     assert Linear((1.0, 0.25)).describe() == "Linear([1, 0.25])"
     assert WAVES.describe() == "FiniteRank(waves, 6)"
+
+
+def test_features_of_another_number_than_promised_are_refused():
+    kernel = FiniteRank(lambda z: z, 5)
+    with pytest.raises(UserError, match="promises 5 features and gives the shape"):
+        kernel(jnp.ones(2), jnp.ones(2))

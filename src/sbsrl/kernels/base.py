@@ -95,10 +95,10 @@ class Kernel(eqx.Module):
 
         return Sum(self, other)
 
-    def __mul__(self, other: "Kernel") -> "Product":
+    def __mul__(self, other: "Kernel | ArrayLike") -> "Product | Scaled":
         from .algebra import Product  # noqa: PLC0415
 
-        return Product(self, other)
+        return Product(self, other) if isinstance(other, Kernel) else other * self
 
     def __rmul__(self, variance: ArrayLike) -> "Scaled":
         from .algebra import Scaled  # noqa: PLC0415

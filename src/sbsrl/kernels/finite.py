@@ -9,6 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from ..errors import UserError
 from ..types import Input, PRNGKey, Scalar
 from .base import Kernel, Vectors, numbers, positive, unbounded
 from .features import Exact
@@ -70,7 +71,10 @@ class FiniteRank(_Inner):
     bound: float = eqx.field(static=True, default=math.inf)
 
     def phi(self, z: Input) -> Float[Array, " p"]:
-        return jnp.asarray(self.function(z), z.dtype)
+        values = jnp.asarray(self.function(z), z.dtype)
+        if values.shape != (self.size,):
+            raise UserError(f"{self.describe()} promises {self.size} features and gives the shape {values.shape}.")
+        return values
 
     @property
     def rank(self) -> int:

@@ -29,6 +29,9 @@ __all__ = ["ICEM", "Memory", "Plan"]
 NOMINAL_BLOCK = 128
 """Candidates whose nominal trajectories are computed at once."""
 
+SMALLEST_CHUNK, LARGEST_CHUNK = 16, 128
+"""Fewer do not keep the processor busy; more do not stay in its cache, and many would be evaluated in vain."""
+
 
 class Memory(NamedTuple):
     """What is carried from one control step to the next."""
@@ -79,8 +82,8 @@ class ICEM(eqx.Module):
     """Initial standard deviation, as a share of half the action range."""
     keep: float = eqx.field(static=True, default=0.3)
     """Share of the elites that is carried on."""
-    chunk: int = eqx.field(static=True, default=32)
-    """Candidates evaluated at once on a sample: few, so that laziness pays; enough to keep the processor busy."""
+    chunk: int | None = eqx.field(static=True, default=None)
+    """Candidates evaluated at once on a sample; None takes as many as there are elites, within reason."""
     lazy: bool = eqx.field(static=True, default=True)
     """False evaluates every candidate on every sample: the same plan, slower."""
 
@@ -198,7 +201,7 @@ class ICEM(eqx.Module):
             hinge,
             jnp.argsort(-binding),
             self.elites if self.lazy else len(pool),
-            self.chunk,
+            self.chunk or min(max(self.elites, SMALLEST_CHUNK), LARGEST_CHUNK),
         )
 
     def _nominal(
