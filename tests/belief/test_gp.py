@@ -268,3 +268,8 @@ def test_no_finite_data_make_a_belief_that_is_not_finite(states, next_states, ro
     assert np.all(np.isfinite(nominal))
     assert np.all(np.isfinite(samples))
     assert np.all((information >= 0) & (information <= 2 * np.log1p(NOISE**-2) + 1e-9))
+
+
+def test_truncated_samples_of_a_model_that_changes_are_refused():
+    with pytest.raises(UserError, match="truncated samples are functions of one prior"):
+        GPOptions(sampler="truncated", fitted=True)

@@ -14,6 +14,7 @@ import pytest
 from sbsrl import RunFolder, UserError, learn, resume
 from sbsrl.runs import Specification
 from sbsrl.runs import train as run_spec
+from sbsrl.runs.certificate import certificate
 
 
 def ledger(folder: Path) -> list[dict]:
@@ -127,10 +128,10 @@ def test_the_configuration_is_complete(tiny, tmp_path):
 
 def test_the_certificate_claims_nothing_and_counts(tiny, tmp_path):
     learn("pendulum", **tiny, prior="none", out=tmp_path / "run")
-    certificate = json.loads((tmp_path / "run" / "certificate.json").read_text())
-    assert certificate["guarantee"] == "none"
-    assert "not certified" in certificate["first_episode"]
-    assert certificate["observed"]["episodes"] == 3
+    claims = json.loads((tmp_path / "run" / "certificate.json").read_text())
+    assert claims["guarantee"] == "none"
+    assert "not certified" in claims["first_episode"]
+    assert claims["observed"]["episodes"] == 3
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
@@ -147,3 +148,28 @@ def test_a_configuration_of_another_version_is_explained(tiny, tmp_path):
     path.write_text(json.dumps(config))
     with pytest.raises(UserError, match="does not fit this version"):
         resume(tmp_path / "run")
+
+
+def test_the_certificate_says_that_calibration_is_violated(tiny):
+    result = learn("pendulum", **tiny)
+    doubt = "the calibration assumption is violated at episode 1: ..."
+    doubted = [result.records[0], *(r._replace(objection=doubt) for r in result.records[1:])]
+    for records, says in ((result.records, "not contradicted by the data"), (doubted, doubt)):
+        assert certificate(result.experiment, records)["assumptions"]["calibration"] == says
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sampler": "truncated"},
+        {"sampler": "particles"},
+        {"fitted": True},
+        {"uncertainty": "deviation", "estimator": "orthogonal", "exploration_threshold": 0.1},
+    ],
+    ids=lambda changes: next(iter(changes)) + "=" + str(next(iter(changes.values()))),
+)
+def test_every_kind_of_belief_can_be_chosen(changes, tiny):
+    result = learn("pendulum", **{**tiny, "episodes": 1, **changes})
+    assert [r.phase for r in result.records][-1] == "final"
+    assert np.all(np.isfinite([(r.reward, r.cost, r.uncertainty) for r in result.records]))
+    assert int(result.learner.belief.count) == 50

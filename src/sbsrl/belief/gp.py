@@ -17,7 +17,7 @@ from ..task import Prior, Transitions
 from ..theory import CONVENTIONS, confidence_width
 from ..types import Index, PRNGKey
 from . import cholesky
-from .blocks import padded_size
+from .blocks import BLOCK, padded_size
 from .centres import SHARE, Centres, KernelSum, LowRankVariance
 from .fit import fit
 from .functions import GPDynamics, GPSamples, Stack, UnitFunction, join
@@ -63,6 +63,11 @@ class GPOptions:
         for kind, known in choices.items():
             if getattr(self, kind) not in known:
                 raise unknown(kind, getattr(self, kind), known)
+        if self.sampler == "truncated" and self.fitted:
+            raise UserError(
+                "truncated samples are functions of one prior, kept over all episodes, and a fitted model changes it; "
+                "use fitted=false, or another sampler."
+            )
 
 
 DEFAULT_OPTIONS = GPOptions()
@@ -159,8 +164,11 @@ class GPBelief(eqx.Module):
         return after
 
     def objection(self) -> str | None:
-        """What the data say against the assumptions: that the confidence sets so far have no common point."""
-        if self.prior.bound is None:
+        """What the data say against the assumptions: that the confidence sets so far have no common point.
+
+        Without a bound, or with a model that is fitted to the data, there is nothing that they could contradict.
+        """
+        if self.prior.bound is None or self.options.fitted:
             return None
         empty = np.asarray(_empty_intersections(self))
         points, episodes, outputs = np.nonzero(empty)
@@ -327,5 +335,5 @@ def _empty_intersections(belief: GPBelief) -> Bool[Array, "n E1 dx"]:
     each = []
     for i in range(len(belief.groups)):
         envelope = _envelope(belief, i)
-        each.append(envelope.empty(posterior.inputs.T))
-    return jnp.moveaxis(jnp.concatenate(each, axis=1), -1, 0) & (posterior.valid > 0)[:, None, None]
+        each.append(jax.lax.map(envelope.empty, posterior.inputs, batch_size=BLOCK))
+    return jnp.concatenate(each, axis=-1) & (posterior.valid > 0)[:, None, None]
