@@ -24,3 +24,9 @@ def test_the_gradient_is_right_also_at_zero(fast, slope):
     x = jnp.arange(-50, 51).astype(jnp.float32) * 0.12
     found = jax.vmap(jax.grad(lambda v: fast(v[None])[0]))(x)
     np.testing.assert_allclose(found, slope(np.asarray(x, np.float64)), atol=3e-5)
+
+
+@pytest.mark.parametrize("fast", [cos, sin])
+def test_beyond_all_digits_the_result_is_still_bounded(fast):
+    x = jnp.asarray([1e8, -1e10, 1e20, 3e38], jnp.float32)
+    assert np.all(np.abs(fast(x)) <= 1 + 1e-6)

@@ -28,7 +28,8 @@ _TWO_PI_LOW = 2 * np.pi - _TWO_PI_HIGH
 def _reduce(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """x modulo 2 pi, in [-pi, pi]."""
     turns = jnp.round(x * (1 / (2 * np.pi)))
-    return (x - turns * _TWO_PI_HIGH) - turns * _TWO_PI_LOW
+    # Beyond about 1e5 no digits are left; the result is then meaningless, but bounded.
+    return jnp.clip((x - turns * _TWO_PI_HIGH) - turns * _TWO_PI_LOW, -np.pi, np.pi)
 
 
 def _polynomial(coefficients: tuple[float, ...], r2: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -168,6 +168,7 @@ def information(problem: Problem, states: Trajectories, actions: Candidates) -> 
     steps, _, count = actions.shape
     flat = (jnp.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in (states[:-1], actions))
     gained = at_many(problem.uncertainty)(*flat).reshape(steps, count)
+    gained = jnp.where(jnp.isnan(gained), 0, gained)  # what is not a number teaches nothing
     return jnp.sum(jnp.where((jnp.arange(steps, dtype=jnp.int32) < problem.steps)[:, None], gained, 0), axis=0)
 
 

@@ -9,7 +9,7 @@ from sbsrl.belief.cholesky import LAST_JITTER, append, inverse, robust_cholesky
 
 CAPACITY, PART = 48, 10
 grow = eqx.filter_jit(append)
-factorise = eqx.filter_jit(robust_cholesky)
+factorise = eqx.filter_jit(lambda matrix: robust_cholesky(matrix, jnp.max(jnp.abs(jnp.diagonal(matrix)))))
 
 
 def gram(z):

@@ -13,7 +13,8 @@ from hypothesis.extra.numpy import arrays
 
 from sbsrl import UserError
 from sbsrl.belief import GPBelief, GPOptions
-from sbsrl.kernels import Linear, SquaredExponential
+from sbsrl.belief.posterior import Moments
+from sbsrl.kernels import FiniteRank, Linear, SquaredExponential
 from sbsrl.task import Prior, Transitions
 
 NOISE = 0.05
@@ -233,15 +234,9 @@ def test_nothing_can_be_truncated_without_a_bound():
 
 
 @eqx.filter_jit
-def answers(belief, z):
-    """Nominal, information and three samples at the rows of z, as planning asks for them."""
-    x, a = z.astype(jnp.float32).T[:2], z.astype(jnp.float32).T[2:]
-    samples = belief.samples(jax.random.key(0), 3)
-    return (
-        belief.nominal().many(x, a),
-        jax.vmap(lambda m: samples.member(m).many(x, a))(jnp.arange(3)),
-        belief.uncertainty().many(z.T[:2], z.T[2:]),
-    )
+def of_samples(samples, z):
+    """Each sample at the rows of z."""
+    return jax.vmap(lambda m: samples.member(m).many(z.T[:2], z.T[2:]))(jnp.arange(len(samples)))
 
 
 def points(size):
@@ -262,14 +257,56 @@ def test_no_finite_data_make_a_belief_that_is_not_finite(states, next_states, ro
         states = states[:, :1] * np.array([1.0, -2.0])
     data = Transitions(states[rows], np.zeros((ROWS, 1)), next_states[rows])
     after = nothing().update(data)
-    asked = np.concatenate([states, states + 0.1, np.zeros((1, 2))])
-    nominal, samples, information = answers(after, jnp.asarray(np.pad(asked, [(0, 0), (0, 1)])))
+    asked = np.stack([states[rows[0]], states[1] + 0.1, np.zeros(2)])  # at a point, near one, and at the origin
+    z = jnp.asarray(np.pad(asked, [(0, 0), (0, 1)]))
+    information = at(after.uncertainty(), z)
     assert np.all(np.isfinite(after.groups[0].posterior.factor))
-    assert np.all(np.isfinite(nominal))
-    assert np.all(np.isfinite(samples))
+    assert np.all(np.isfinite(at(after.nominal(), z.astype(jnp.float32))))
+    assert np.all(np.isfinite(of_samples(after.samples(jax.random.key(0), 3), z.astype(jnp.float32))))
     assert np.all((information >= 0) & (information <= 2 * np.log1p(NOISE**-2) + 1e-9))
 
 
 def test_truncated_samples_of_a_model_that_changes_are_refused():
     with pytest.raises(UserError, match="truncated samples are functions of one prior"):
         GPOptions(sampler="truncated", fitted=True)
+
+
+def test_it_does_not_matter_where_the_data_are():
+    """The same system 30 length scales from the origin: the nominal, in float32, is as near the posterior mean."""
+    prior = dataclasses.replace(PRIOR, mean=lambda x, a: x)
+    near = transitions(25)
+    shift = np.array([30.0, -60.0])
+    x, a = np.array([0.2, -0.4]), np.array([0.5])
+    errors = []
+    for offset in (np.zeros(2), shift):
+        data = Transitions(near.states + offset, near.actions, near.next_states + offset)
+        after = GPBelief.create(prior, 3, 200, 1).update(data)
+        posterior = after.groups[0].posterior
+        exact, _ = Moments.of(posterior)(jnp.concatenate([jnp.asarray(x + offset), jnp.asarray(a)]))
+        got = after.nominal()(jnp.asarray(x + offset, jnp.float32), jnp.asarray(a, jnp.float32))
+        errors.append(np.abs((np.asarray(got) - x - offset) / SCALE - np.asarray(exact)).max())
+    assert errors[0] < 0.05 * NOISE
+    assert errors[1] < 0.3 * NOISE
+
+
+def logarithmic(z):
+    return jnp.stack([jnp.log(z[0]), z[2]])
+
+
+def test_a_kernel_need_not_be_finite_where_there_are_no_data():
+    prior = dataclasses.replace(PRIOR, kernel=FiniteRank(logarithmic, 2))
+    data = transitions(25)
+    positive = Transitions(np.abs(data.states) + 1, data.actions, data.next_states)
+    after = GPBelief.create(prior, 3, 200, 1).update(positive)
+    x, a = jnp.array([1.5, 1.5], jnp.float32), jnp.array([0.5], jnp.float32)
+    assert np.all(np.isfinite(after.nominal()(x, a)))
+    assert np.all(np.isfinite(after.samples(jax.random.key(0), 3).member(jnp.int32(1))(x, a)))
+    assert np.isfinite(after.uncertainty()(x, a))
+
+
+def test_a_repeated_episode_with_hardly_any_noise_is_accepted():
+    data = transitions(25)
+    belief = GPBelief.create(dataclasses.replace(PRIOR, noise=1e-8), 3, 200, 2).update(data)
+    after = belief.update(data)
+    assert np.all(np.isfinite(after.groups[0].posterior.factor))
+    assert 0 <= after.groups[0].posterior.jitter <= 1e-6

@@ -199,3 +199,11 @@ def test_remembering_inside_jit_says_what_to_use_instead(getkey):
     f = Remembering(prior(getkey()))
     with pytest.raises(UserError, match=r"SequentialSample\.ask"):
         jax.jit(f)(jnp.zeros(2))
+
+
+def test_a_full_sample_still_gives_every_input_a_value_of_its_own():
+    sample = SequentialSample.from_prior(SquaredExponential((0.01,)), 1, 64, 1, jax.random.key(0))
+    _, full = eqx.filter_jit(SequentialSample.ask_all)(sample, jnp.arange(64.0)[:, None])
+    assert full.full
+    values = [float(full.ask(jnp.array([z]))[0][0]) for z in (100.0, 200.0, 300.0)]
+    assert len(set(values)) == 3

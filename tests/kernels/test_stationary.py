@@ -82,3 +82,22 @@ def test_nu_must_be_a_half_integer(nu):
 def test_descriptions_name_the_parameters():
     assert SquaredExponential((1.0, 0.25)).describe() == "SquaredExponential([1, 0.25])"
     assert Matern((1.0, 0.25), nu=2.5).describe() == "Matern([1, 0.25], nu=2.5)"
+
+
+@pytest.mark.parametrize("kernel", [SquaredExponential, Matern])
+def test_length_scales_must_be_one_for_each_input(kernel):
+    with pytest.raises(UserError, match="one for each input"):
+        kernel(1.0)
+    with pytest.raises(UserError, match="has 1 length scales and got an input of shape"):
+        kernel((1.0,))(jnp.zeros(3), jnp.zeros(3))
+
+
+def test_computed_about_their_centre_distant_inputs_lose_no_digits():
+    """In float32, 1000 length scales from the origin: 1e-5 instead of an error of order 1."""
+    inputs = jnp.asarray(1000 + np.random.default_rng(0).normal(size=(20, 2)))
+    plain = SquaredExponential((1.0, 1.0))
+    kernel = plain.about(inputs, jnp.ones(20))
+    values = cast(kernel, jnp.float32).link(
+        cast(kernel.rows(inputs), jnp.float32), cast(kernel.query(inputs[3]), jnp.float32)
+    )
+    np.testing.assert_allclose(values, jax.vmap(lambda z: plain(z, inputs[3]))(inputs), atol=1e-5)

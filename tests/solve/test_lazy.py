@@ -257,3 +257,9 @@ def test_full_evaluation_is_what_single_rollouts_give():
     values, worst = eqx.filter_jit(lambda p: by_hand_arrays(p, x, actions))(problem)
     np.testing.assert_allclose(full.evaluation().value, values, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(full.evaluation().violation, worst, atol=1e-4)
+
+
+def test_information_that_is_not_a_number_counts_as_none():
+    broken = problem(threshold=5.0, uncertainty=lambda x, a: jnp.where(x[0] > 1, jnp.nan, 1.0))
+    states = jnp.asarray([[[0.0, 2.0]], [[0.0, 2.0]], [[0.0, 2.0]]], jnp.float32)
+    np.testing.assert_array_equal(information(broken, states, jnp.zeros((2, 1, 2), jnp.float32)), [2, 0])

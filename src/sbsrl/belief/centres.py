@@ -47,9 +47,10 @@ class Centres(eqx.Module):
         Points whose `use` is 0 are padding.
         """
         valid = valid_rows(self.inputs.shape[0], self.count)
-        across = solve_triangular(self.factor, gram(kernel, self.inputs, inputs) * valid[:, None], lower=True)
-        corner = gram(kernel, inputs, inputs)
-        missing = (jnp.diagonal(corner) - jnp.sum(across**2, axis=0)) * use
+        both = valid[:, None] * use[None, :] > 0
+        across = solve_triangular(self.factor, jnp.where(both, gram(kernel, self.inputs, inputs), 0), lower=True)
+        corner = jnp.where(use[:, None] * use[None, :] > 0, gram(kernel, inputs, inputs), 0)
+        missing = jnp.diagonal(corner) - jnp.sum(across**2, axis=0)
 
         def is_far(state: tuple[Centres, Array, Array]) -> Flag:
             return jnp.max(state[2]) > tolerance
@@ -78,7 +79,8 @@ class Centres(eqx.Module):
         without it they would amplify that error, for sigma_w << 1e-3 until nothing is left of the function.
         """
         valid = valid_rows(self.inputs.shape[0], self.count)
-        onto = gram(kernel, self.inputs, inputs) * valid[:, None] @ weights
+        used = jnp.any(weights != 0, axis=1)
+        onto = jnp.where((valid[:, None] > 0) & used[None, :], gram(kernel, self.inputs, inputs), 0) @ weights
         between = self.factor @ self.factor.T
         rounding = jnp.finfo(PLAN).eps.item() * jnp.diag(jnp.diagonal(between))
         return cho_solve((jnp.linalg.cholesky(between + rounding), True), onto)
@@ -94,6 +96,7 @@ class KernelSum(eqx.Module):
 
     @classmethod
     def at(cls, centres: Centres, kernel: Kernel, weights: Float[Array, "n k"]) -> "KernelSum":
+        kernel = kernel.about(centres.inputs, valid_rows(len(centres.inputs), centres.count))
         rows = cast(kernel.rows(centres.inputs), PLAN)
         return cls(cast(kernel, PLAN), rows, centres.count, weights.T.astype(PLAN))
 
@@ -119,12 +122,14 @@ class LowRankVariance(eqx.Module):
     def of(cls, posterior: Posterior, centres: Centres) -> "LowRankVariance":
         kernel, noise = posterior.kernel, posterior.noise
         valid = valid_rows(posterior.capacity, centres.count)
-        between = gram(kernel, centres.inputs, posterior.inputs) * valid[:, None] * posterior.valid[None, :]
+        both = valid[:, None] * posterior.valid[None, :] > 0
+        between = jnp.where(both, gram(kernel, centres.inputs, posterior.inputs), 0)
         phi = solve_triangular(centres.factor, between, lower=True)
         identity = jnp.eye(posterior.capacity, dtype=EXACT)
         root = cholesky.inverse(jnp.linalg.cholesky(noise**2 * identity + phi @ phi.T))
         weight = identity - noise**2 * (root.T @ root) * valid[:, None] * valid[None, :]
         lower = _lower_root(weight) @ cholesky.inverse(centres.factor)
+        kernel = kernel.about(centres.inputs, valid)
         return cls(kernel, kernel.rows(centres.inputs), centres.count, lower)
 
     def __call__(self, z: Inputs) -> Float[Array, "*C"]:
@@ -136,5 +141,5 @@ class LowRankVariance(eqx.Module):
 
 def _lower_root(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """The lower triangular T with T^T T = matrix (a Cholesky factor has T T^T)."""
-    flipped, _ = cholesky.robust_cholesky(matrix[::-1, ::-1])
+    flipped, _ = cholesky.robust_cholesky(matrix[::-1, ::-1], jnp.ones((), matrix.dtype))
     return flipped[::-1, ::-1].T

@@ -29,18 +29,19 @@ def append(
     `cross` is k(Z, new), with zero rows for padding; `corner` is k(new, new) with the noise on its diagonal.
     """
     across = solve_triangular(factor, cross, lower=True)
-    below, jitter = robust_cholesky(corner - across.T @ across)
+    below, jitter = robust_cholesky(corner - across.T @ across, jnp.max(jnp.diagonal(corner)))
     rows = jax.lax.dynamic_update_slice(across.T, below, (jnp.zeros_like(count), count))
     return jax.lax.dynamic_update_slice(factor, rows, (count, jnp.zeros_like(count))), jitter
 
 
-def robust_cholesky(matrix: Float[Array, "T T"]) -> tuple[Float[Array, "T T"], Scalar]:
+def robust_cholesky(matrix: Float[Array, "T T"], unit: Scalar) -> tuple[Float[Array, "T T"], Scalar]:
     """The factor of matrix + jitter I. The jitter is 0 unless the plain factor fails, and then as small as helps.
 
-    It grows tenfold, from 1e-12 of the largest diagonal entry. If even `LAST_JITTER` does not help, the factor is left
-    not finite, for the caller to refuse.
+    It grows tenfold, from 1e-12 of `unit`, the size of the entries before anything was subtracted from them: that is
+    what rounding is relative to. If even `LAST_JITTER` does not help, the factor is left not finite, for the caller to
+    refuse.
     """
-    unit = jnp.maximum(jnp.max(jnp.abs(jnp.diagonal(matrix))), jnp.finfo(matrix.dtype).tiny)
+    unit = jnp.maximum(unit, jnp.finfo(matrix.dtype).tiny)
 
     def attempt(jitter: Scalar) -> Float[Array, "T T"]:
         return jnp.linalg.cholesky(matrix + jitter * unit * jnp.eye(matrix.shape[0], dtype=matrix.dtype))

@@ -24,7 +24,7 @@ from .posterior import padded_gram
 __all__ = ["fit", "log_likelihood", "normalised"]
 
 WIDEST = np.log(1e3)
-"""Parameters stay within a factor of 1000 of where they start."""
+"""In one fit, parameters stay within a factor of 1000 of where they start."""
 
 LEAST_NOISE = 1e-3
 """Noise is not fitted below this, in units of the scale, unless it starts there. Data without noise would drive it to

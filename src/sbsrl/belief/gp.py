@@ -175,7 +175,7 @@ class GPBelief(eqx.Module):
         if not len(points):
             return None
         first = int(np.argmin(episodes))
-        offline = 0 if self.prior.data is None else 1
+        offline = int(self.prior.data is not None and len(self.prior.data.actions) > 0)
         z = ", ".join(f"{v:.4g}" for v in np.asarray(self.groups[0].posterior.inputs[points[first]]))
         return (
             f"the calibration assumption is violated at episode {int(episodes[first]) - offline}: at (x, a) = ({z}) "
@@ -202,7 +202,7 @@ def _check_sizes(model: Model, dz: int) -> None:
     for kernel in model.kernels:
         try:
             jax.eval_shape(kernel, join(x, a), join(x, a))
-        except TypeError as error:
+        except (TypeError, UserError) as error:
             raise UserError(f"{kernel.describe()} does not take inputs (x, a) of {dz} numbers: {error}") from None
 
 

@@ -35,9 +35,8 @@ class WeightedFeatures(eqx.Module):
     @classmethod
     def mean_of(cls, posterior: Posterior, solved: Float[Array, "n k"]) -> "WeightedFeatures":
         """The posterior mean of a kernel of finite rank: w = Phi^T (K + sigma_w^2 I)^-1 y."""
-        phi = posterior.kernel.features(jax.random.key(0), 0)  # exact ones need no key
-        weights = (jax.vmap(phi)(posterior.inputs).T @ solved).T
-        return cast(cls(phi, weights), PLAN)
+        phi, at_data = _exact_features(posterior)
+        return cast(cls(phi, (at_data.T @ solved).T), PLAN)
 
     def __call__(self, z: Inputs) -> Float[Array, "k *C"]:
         return self.weights @ self.features(z)
@@ -75,7 +74,8 @@ def draw_posterior(
     def at_data(function: WeightedFeatures) -> Float[Array, "n k"]:
         return function(posterior.inputs.T.astype(PLAN)).T.astype(EXACT)
 
-    missing = (posterior.targets[None] - jax.lax.map(at_data, drawn) - noise) * posterior.valid[None, :, None]
+    missing = posterior.targets[None] - jax.lax.map(at_data, drawn) - noise
+    missing = jnp.where(posterior.valid[None, :, None] > 0, missing, 0)
     solved = posterior.solve(jnp.moveaxis(missing, 0, 1).reshape(shape[1], -1))
     if posterior.kernel.rank is not None:
         return _absorb(drawn, solved, posterior)
@@ -103,10 +103,16 @@ def _draw_weighted_features(
     return jax.vmap(draw)(jax.random.split(key, size))
 
 
+def _exact_features(posterior: Posterior) -> tuple[FeatureMap, Float[Array, "n p"]]:
+    """phi of a kernel of finite rank, and Phi, with zeros for padding."""
+    phi = posterior.kernel.features(jax.random.key(0), 0)  # exact ones need no key
+    return phi, jnp.where(posterior.valid[:, None] > 0, jax.vmap(phi)(posterior.inputs), 0)
+
+
 def _absorb(drawn: WeightedFeatures, solved: Float[Array, "n Mk"], posterior: Posterior) -> Stack:
     """w + Phi^T v."""
     size, outputs, _ = drawn.weights.shape
-    phi = jax.vmap(posterior.kernel.features(jax.random.key(0), 0))(posterior.inputs)
-    update = (phi.T @ solved).reshape(-1, size, outputs)
+    _, at_data = _exact_features(posterior)
+    update = (at_data.T @ solved).reshape(-1, size, outputs)
     exact = eqx.tree_at(lambda f: f.weights, drawn, drawn.weights + jnp.moveaxis(update, 0, -1).astype(PLAN))
     return Stack(exact, blank(exact))

@@ -65,7 +65,9 @@ class Posterior(eqx.Module):
         count: Index,
     ) -> "Posterior":
         """The posterior of padded data, factorised at once."""
-        factor, jitter = cholesky.robust_cholesky(padded_gram(kernel, noise, inputs, count))
+        matrix = padded_gram(kernel, noise, inputs, count)
+        unit = jnp.max(jnp.where(valid_rows(inputs.shape[0], count) > 0, jnp.diagonal(matrix), 0))
+        factor, jitter = cholesky.robust_cholesky(matrix, unit)
         whitened = solve_triangular(factor, targets, lower=True)
         return cls(kernel, noise, inputs, targets, count, factor, whitened, jitter)
 
@@ -79,7 +81,7 @@ class Posterior(eqx.Module):
 
     def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"]) -> "Posterior":
         """The posterior after T more points. If they cannot be factorised, the factor is not finite."""
-        cross = gram(self.kernel, self.inputs, inputs) * self.valid[:, None]
+        cross = jnp.where(self.valid[:, None] > 0, gram(self.kernel, self.inputs, inputs), 0)
         corner = gram(self.kernel, inputs, inputs) + self.noise**2 * jnp.eye(len(inputs), dtype=EXACT)
         factor, jitter = cholesky.append(self.factor, self.count, cross, corner)
         all_targets = jax.lax.dynamic_update_slice_in_dim(self.targets, targets, self.count, 0)
@@ -114,7 +116,8 @@ class Posterior(eqx.Module):
 def padded_gram(kernel: Kernel, noise: Scalar, inputs: Float[Array, "n dz"], count: Index) -> Float[Array, "n n"]:
     """K + sigma_w^2 I of the data, and the identity for padding."""
     valid = valid_rows(inputs.shape[0], count)
-    k = gram(kernel, inputs, inputs) * valid[:, None] * valid[None, :]
+    both = valid[:, None] * valid[None, :] > 0
+    k = jnp.where(both, gram(kernel, inputs, inputs), 0)  # at padding the kernel need not be finite
     return k + jnp.diag(jnp.where(valid > 0, noise**2, 1))
 
 
@@ -135,9 +138,10 @@ class Moments(eqx.Module):
 
     @classmethod
     def of(cls, posterior: Posterior) -> "Moments":
+        kernel = posterior.kernel.about(posterior.inputs, posterior.valid)
         return cls(
-            kernel=posterior.kernel,
-            rows=posterior.kernel.rows(posterior.inputs),
+            kernel=kernel,
+            rows=kernel.rows(posterior.inputs),
             inverse=cholesky.inverse(posterior.factor),
             whitened=posterior.whitened,
             count=posterior.count,

@@ -31,6 +31,7 @@ from ..errors import UserError
 from ..kernels import Kernel
 from ..types import Flag, Index, Input, PRNGKey, Scalar
 from .blocks import padded_size
+from .particles import key_at
 from .posterior import Posterior
 
 __all__ = ["NUGGET", "TOLERANCE", "Remembering", "SequentialSample"]
@@ -111,7 +112,7 @@ class SequentialSample(eqx.Module):
         repeated, before = self._same(k, own)
         drawn = (variance > TOLERANCE * own) & ~repeated
         s = jnp.sqrt(jnp.where(drawn, variance + NUGGET * own, 1))  # the root of 0 has no derivative: keep it out
-        eps = jax.random.normal(jax.random.fold_in(self.key, self.count), self.alpha.shape[1:], EXACT)
+        eps = jax.random.normal(key_at(jax.random.fold_in(self.key, self.count), z), self.alpha.shape[1:], EXACT)
         value = jnp.where(repeated, self.values[before], v @ self.alpha + jnp.where(drawn, s * eps, 0))
         return value, self._append(drawn, z, v, s, eps, value)
 

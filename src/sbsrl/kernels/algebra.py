@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from ..errors import UserError
 from ..types import Input, PRNGKey, Scalar
 from .base import Kernel, Vectors, numbers, positive
 from .features import Composed, FeatureMap, Joined, Outer, Phases, Rescaled, SummedPhases, fourier
@@ -32,6 +33,9 @@ class _Pair(Kernel):
 class Sum(_Pair):
     """k_1 + k_2."""
 
+    def about(self, inputs: Float[Array, "n dz"], weights: Float[Array, " n"]) -> Kernel:
+        return Sum(self.left.about(inputs, weights), self.right.about(inputs, weights))
+
     def __call__(self, u: Input, v: Input) -> Scalar:
         return self.left(u, v) + self.right(u, v)
 
@@ -56,6 +60,9 @@ class Sum(_Pair):
 
 class Product(_Pair):
     """k_1 k_2."""
+
+    def about(self, inputs: Float[Array, "n dz"], weights: Float[Array, " n"]) -> Kernel:
+        return Product(self.left.about(inputs, weights), self.right.about(inputs, weights))
 
     def __call__(self, u: Input, v: Input) -> Scalar:
         return self.left(u, v) * self.right(u, v)
@@ -106,10 +113,15 @@ class Scaled(Kernel):
 
     def __init__(self, variance: ArrayLike, kernel: Kernel) -> None:
         self.variance = positive("a variance", variance)
+        if self.variance.ndim:
+            raise UserError(f"a kernel is multiplied by one number, not by an array of shape {self.variance.shape}.")
         self.kernel = kernel
 
     def __call__(self, u: Input, v: Input) -> Scalar:
         return self.variance * self.kernel(u, v)
+
+    def about(self, inputs: Float[Array, "n dz"], weights: Float[Array, " n"]) -> Kernel:
+        return Scaled(self.variance, self.kernel.about(inputs, weights))
 
     def query(self, z: Input) -> Vectors:
         return self.kernel.query(z)
@@ -142,6 +154,9 @@ class On(Kernel):
 
     def __call__(self, u: Input, v: Input) -> Scalar:
         return self.kernel(self.feature_map(u), self.feature_map(v))
+
+    def about(self, inputs: Float[Array, "n dz"], weights: Float[Array, " n"]) -> Kernel:
+        return On(self.feature_map, self.kernel.about(jax.vmap(self.feature_map)(inputs), weights))
 
     def query(self, z: Input) -> Vectors:
         return self.kernel.query(self.feature_map(z))

@@ -87,6 +87,13 @@ class Kernel(eqx.Module):
         """Draws frequencies: phases theta_i(z) with E[cos(theta_i(u) - theta_i(v))] = k(u, v)."""
         raise UserError(f"{self.describe()} has no spectral density, so it has no Fourier features.")
 
+    def about(self, inputs: Float[Array, "n dz"], weights: Float[Array, " n"]) -> "Kernel":
+        """The same kernel, computed about the mean of these inputs where that loses fewer digits.
+
+        Far from the origin the squared distance, as a product of vectors, is the small difference of large numbers.
+        """
+        return self
+
     def rows(self, inputs: Float[Array, "n dz"]) -> Vectors:
         return jax.vmap(self.row)(inputs)
 
@@ -98,7 +105,7 @@ class Kernel(eqx.Module):
     def __mul__(self, other: "Kernel | ArrayLike") -> "Product | Scaled":
         from .algebra import Product  # noqa: PLC0415
 
-        return Product(self, other) if isinstance(other, Kernel) else other * self
+        return Product(self, other) if isinstance(other, Kernel) else self.__rmul__(other)
 
     def __rmul__(self, variance: ArrayLike) -> "Scaled":
         from .algebra import Scaled  # noqa: PLC0415
@@ -127,9 +134,29 @@ def positive(name: str, values: ArrayLike | Sequence[float]) -> Float[Array, "..
     return jnp.asarray(values, EXACT)
 
 
+def lengthscale_vector(values: ArrayLike | Sequence[float]) -> Float[Array, " dz"]:
+    """One positive length scale an input."""
+    scales = positive("length scales", values)
+    if scales.ndim != 1:
+        raise UserError(f"length scales have the shape {scales.shape}; give one for each input, such as (1.0, 2.0).")
+    return scales
+
+
+def expect_size(z: Float[Array, " n"], lengthscales: Float[Array, " m"], name: str) -> None:
+    """Refuses inputs of another size, which would be broadcast silently."""
+    if z.shape != lengthscales.shape:
+        raise UserError(f"{name} has {lengthscales.shape[0]} length scales and got an input of shape {z.shape}.")
+
+
 def cast(tree: Tree, dtype: DTypeLike) -> Tree:
     """The same tree with its floating-point arrays in another precision."""
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, tree)
+
+
+def centre(inputs: Float[Array, "n dz"], weights: Float[Array, " n"]) -> Float[Array, " dz"]:
+    """The weighted mean; 0 if there is nothing."""
+    seen = jnp.where(weights[:, None] > 0, inputs, 0)
+    return jnp.sum(seen, axis=0) / jnp.maximum(jnp.sum(weights), 1)
 
 
 def numbers(values: ArrayLike) -> str:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from ..errors import UserError
 from ..types import Input, PRNGKey, Scalar
-from .base import Kernel, Vectors, numbers, positive, unbounded
+from .base import Kernel, Vectors, expect_size, lengthscale_vector, numbers, unbounded
 from .features import Exact
 
 __all__ = ["FiniteRank", "Linear"]
@@ -45,9 +45,10 @@ class Linear(_Inner):
     lengthscales: Float[Array, " dz"]
 
     def __init__(self, lengthscales: ArrayLike | Sequence[float]) -> None:
-        self.lengthscales = positive("length scales", lengthscales)
+        self.lengthscales = lengthscale_vector(lengthscales)
 
     def phi(self, z: Input) -> Float[Array, " p"]:
+        expect_size(z, self.lengthscales, type(self).__name__)
         return z / self.lengthscales
 
     @property

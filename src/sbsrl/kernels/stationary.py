@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from .._jax import EXACT
 from ..errors import UserError
 from ..types import Input, PRNGKey, Scalar
-from .base import Kernel, Vectors, numbers, positive
+from .base import Kernel, Vectors, centre, expect_size, lengthscale_vector, numbers
 from .features import Fourier, LinearPhases, fourier, standard_frequencies
 
 __all__ = ["Matern", "SquaredExponential", "Stationary"]
@@ -30,7 +30,7 @@ class Stationary(Kernel):
     lengthscales: Float[Array, " dz"]
 
     def __init__(self, lengthscales: ArrayLike | Sequence[float]) -> None:
-        self.lengthscales = positive("length scales", lengthscales)
+        self.lengthscales = lengthscale_vector(lengthscales)
 
     @abstractmethod
     def profile(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -41,21 +41,28 @@ class Stationary(Kernel):
         """The factor that turns a normal frequency into one of this kernel's spectral density."""
 
     def __call__(self, u: Input, v: Input) -> Scalar:
-        return self.profile(jnp.sum(((u - v) / self.lengthscales) ** 2))
+        return self.profile(jnp.sum(self._scaled(u - v) ** 2))
+
+    def _scaled(self, z: Input) -> Input:
+        expect_size(z, self.lengthscales, type(self).__name__)
+        return z / self.lengthscales
 
     def query(self, z: Input) -> Vectors:
         """(u, 1, -|u|^2/2): its product with a row is -r^2/2."""
-        u = z / self.lengthscales
+        u = self._scaled(z)
         return jnp.concatenate([u, jnp.ones_like(u[:1]), -0.5 * jnp.sum(u**2, keepdims=True)])
 
     def row(self, z: Input) -> Vectors:
         """(v, -|v|^2/2, 1)."""
-        v = z / self.lengthscales
+        v = self._scaled(z)
         return jnp.concatenate([v, -0.5 * jnp.sum(v**2, keepdims=True), jnp.ones_like(v[:1])])
 
     def link(self, rows: Vectors, query: Vectors) -> Float[Array, "n *C"]:
         """The squared distance is cut at 0, which rounding may exceed far from the origin."""
         return self.profile(jnp.maximum(-2 * (rows @ query), 0))
+
+    def about(self, inputs: Float[Array, "n dz"], weights: Float[Array, " n"]) -> Kernel:
+        return Centred(self, centre(inputs, weights))
 
     def features(self, key: PRNGKey, size: int, estimator: str = "paired") -> Fourier:
         return fourier(self.phases, key, size, estimator)
@@ -71,6 +78,34 @@ class Stationary(Kernel):
 
     def supremum(self, limits: tuple[float, ...] | None = None) -> float:
         return 1.0
+
+
+class Centred(Kernel):
+    """A stationary kernel, computed about a centre."""
+
+    kernel: Stationary
+    centre: Float[Array, " dz"]
+
+    def __call__(self, u: Input, v: Input) -> Scalar:
+        return self.kernel(u, v)
+
+    def query(self, z: Input) -> Vectors:
+        return self.kernel.query(z - self.centre)
+
+    def row(self, z: Input) -> Vectors:
+        return self.kernel.row(z - self.centre)
+
+    def link(self, rows: Vectors, query: Vectors) -> Float[Array, "n *C"]:
+        return self.kernel.link(rows, query)
+
+    def features(self, key: PRNGKey, size: int, estimator: str = "paired") -> Fourier:
+        return self.kernel.features(key, size, estimator)
+
+    def supremum(self, limits: tuple[float, ...] | None = None) -> float:
+        return self.kernel.supremum(limits)
+
+    def describe(self) -> str:
+        return self.kernel.describe()
 
 
 class SquaredExponential(Stationary):

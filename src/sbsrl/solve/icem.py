@@ -260,7 +260,9 @@ def _better(pool: Float[Array, "P H da"], found: Evaluation, search: _Search) ->
     )
     candidate = Evaluation(*(part[top] for part in found))
     old = search.best_evaluation
-    more_valuable = feasible(candidate) & (~feasible(old) | (candidate.value > old.value))
+    more_valuable = (
+        feasible(candidate) & jnp.isfinite(candidate.value) & (~feasible(old) | (candidate.value > old.value))
+    )
     less_violating = ~feasible(candidate) & (candidate.violation < old.violation)
     better = more_valuable | less_violating
     chosen = Evaluation(*(jnp.where(better, new, kept) for new, kept in zip(candidate, old, strict=True)))
