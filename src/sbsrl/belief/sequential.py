@@ -112,7 +112,7 @@ class SequentialSample(eqx.Module):
         repeated, before = self._same(k, own)
         drawn = (variance > TOLERANCE * own) & ~repeated
         s = jnp.sqrt(jnp.where(drawn, variance + NUGGET * own, 1))  # the root of 0 has no derivative: keep it out
-        eps = jax.random.normal(key_at(jax.random.fold_in(self.key, self.count), z), self.alpha.shape[1:], EXACT)
+        eps = jax.random.normal(self._key(z), self.alpha.shape[1:], EXACT)
         value = jnp.where(repeated, self.values[before], v @ self.alpha + jnp.where(drawn, s * eps, 0))
         return value, self._append(drawn, z, v, s, eps, value)
 
@@ -143,6 +143,11 @@ class SequentialSample(eqx.Module):
     @property
     def _rows(self) -> Int[Array, " n"]:
         return jnp.arange(self.capacity, dtype=jnp.int32)
+
+    def _key(self, z: Input) -> PRNGKey:
+        """Of the next answer: made of their number, and, once that no longer grows, of the input too."""
+        key = jax.random.fold_in(self.key, self.count)
+        return jnp.where(self.full, key_at(key, z), key)
 
     def _same(self, k: Float[Array, " n"], own: Scalar) -> tuple[Flag, Index]:
         """Whether an input was drawn before, and which: k(z, z) + k(z_i, z_i) - 2 k(z, z_i) is nil."""
