@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..kernels.base import Kernel, Vectors
-from ..kernels.features import Inputs
+from ..kernels.features import Inputs, columns
 from ..types import Index
 
 __all__ = ["BLOCK", "kernel_vector", "padded_size", "triangular_product", "valid_rows", "weighted_sum"]
@@ -55,22 +55,17 @@ def _first(tree: Vectors, size: int) -> Vectors:
     return jax.tree.map(lambda leaf: leaf[:size], tree)
 
 
-def _queries(kernel: Kernel, z: Inputs) -> Vectors:
-    """What is needed of an input, or of each column: a tree for a composite kernel."""
-    return kernel.query(z) if z.ndim == 1 else jax.vmap(kernel.query, in_axes=-1, out_axes=-1)(z)
-
-
 def weighted_sum(
     kernel: Kernel, z: Inputs, rows: Vectors, weights: Float[Array, "k n"], count: Index
 ) -> Float[Array, "k *C"]:
     """sum_{i < count} k(z, z_i) w_i. The weights of padding must be 0."""
-    query = _queries(kernel, z)
+    query = columns(kernel.query, z)
     return _smallest(weights.shape[1], count, lambda size: weights[:, :size] @ kernel.link(_first(rows, size), query))
 
 
 def kernel_vector(kernel: Kernel, z: Inputs, rows: Vectors, capacity: int, count: Index) -> Float[Array, "n *C"]:
     """k(z, z_i) for i < count, then zeros."""
-    query = _queries(kernel, z)
+    query = columns(kernel.query, z)
 
     def compute(size: int) -> Float[Array, "n *C"]:
         values = kernel.link(_first(rows, size), query)

@@ -1,6 +1,7 @@
 """Kernels of finite rank, k(u, v) = phi(u) . phi(v): drawing functions, and all of the theory, is exact for them."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
@@ -20,8 +21,9 @@ __all__ = ["FiniteRank", "Linear"]
 class _Inner(Kernel):
     """A kernel that is the inner product of features."""
 
+    @abstractmethod
     def phi(self, z: Input) -> Float[Array, " p"]:
-        raise NotImplementedError
+        """The features."""
 
     def __call__(self, u: Input, v: Input) -> Scalar:
         return self.phi(u) @ self.phi(v)
