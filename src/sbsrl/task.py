@@ -99,12 +99,24 @@ class Task:
     reward: TransitionFunction
     cost: TransitionFunction
     cost_name: str
-    least_cost: float
-    """The smallest aggregated cost any trajectory can have: a budget below it can never be met."""
+    cost_limits: tuple[float, float]
+    """Between which the cost of one step lies; the theory needs the difference, C_max."""
+    reward_limits: tuple[float, float]
+    """Between which the reward of one step lies; the difference is R_max."""
+    input_limits: tuple[float, ...]
+    """The box |z_i| <= r_i in which (x, a) lives; infinite where nothing bounds it."""
+    process_noise: tuple[float, ...]
+    """Standard deviation of the Gaussian noise of the true system, one number a state."""
     budget: float
     """d."""
     aggregation: Aggregation
     prior: Prior
+
+    @property
+    def least_cost(self) -> float:
+        """The smallest aggregated cost any trajectory can have: a budget below it can never be met."""
+        low = self.cost_limits[0]
+        return low * self.horizon if self.aggregation == "sum" else low
 
     @property
     def state_size(self) -> int:

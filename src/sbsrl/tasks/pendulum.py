@@ -4,6 +4,8 @@ State (cos th, sin th, omega), th = 0 upright; action in [-1, 1], torque 2 a. Se
 two substeps a control step, 50 control steps, starting at rest and hanging.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -106,7 +108,10 @@ def pendulum(prior: Prior = SIMULATOR, budget: float = 6.0) -> Task:
         reward=reward,
         cost=cost,
         cost_name="fastest turn |omega| (rad/s)",
-        least_cost=0.0,
+        cost_limits=(0.0, MAX_SPEED),
+        reward_limits=(-(math.pi**2 + 0.1 * MAX_SPEED**2 + 0.02), 0.0),
+        input_limits=(1.0, 1.0, MAX_SPEED, 1.0),
+        process_noise=(0.0, 0.0, 0.0),
         budget=budget,
         aggregation="statewise",
         prior=prior,

@@ -84,7 +84,7 @@ def rank_gain(rank: float, supremum: float, noise: float, points: float) -> floa
 
 
 def tail_gain(levels: Levels, supremum: float, noise: float, points: float) -> float:
-    """gamma_N <= p/2 ln(1 + N sigma_max / (p sigma_w^2)) + N tail_p / (2 sigma_w^2), for the best p (Vakili et al. 2021).
+    """gamma_N <= p/2 ln(1 + N sigma_max / (p sigma_w^2)) + N tail_p / (2 sigma_w^2), with the best p (Vakili 2021).
 
     The p largest features are a kernel of rank p; the others have sum phi_n(z)^2 <= tail_p = sum a_n^2.
     """
