@@ -138,3 +138,80 @@ def test_ctrl_c_exits_with_130_and_says_how_to_go_on(tiny_flags, tmp_path):
     assert "Traceback" not in done.stderr
     lines = (tmp_path / "run" / "episodes.jsonl").read_text().splitlines()
     assert [json.loads(line)["episode"] for line in lines] == [0]
+
+
+TOY = ["--kernel", "linear", "--dim", "2", "--horizon", "5", "--noise", "0.5", "--bound", "0.5", "--budget", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ([], "certify wants a task"),
+        (["pendulum", "--kernel", "se"], "--kernel is for certify without a task"),
+        (["pendulum", "--horizon", "5"], "--horizon is for certify without a task"),
+        (["pendulun"], "did you mean 'pendulum'"),
+        (["pendulum", "--set", "sampels=3"], "did you mean 'samples'"),
+        (["pendulum", "--delta", "1.5"], "delta=1.5 is a probability"),
+        (["pendulum", "--zeta", "0.1"], "zeta must be below 9.895e-05"),
+        (["pendulum", "--form", "paper"], "use form='sharp'"),
+        (["--kernel", "mattern32"], "did you mean 'matern32'"),
+        (["--kernel", "se", "--noise", "1"], "certify --kernel needs --horizon, --budget as well"),
+        ([*TOY, "--set", "samples=3"], "--set changes the settings of a task"),
+        ([*TOY, "--delta", "0"], "delta=0 is a probability"),
+        ([*TOY, "--zeta", "1"], "zeta=1 is too large"),
+        ([*TOY, "--bound", "-1"], "the RKHS bound B=-1"),
+        ([*TOY, "--horizon", "0"], "the horizon T=0"),
+        ([*TOY, "--limits", "inf"], "Linear([1, 1]) has no known bound on k(z, z)"),
+        ([*TOY, "--limits", "-1"], "--limits must be positive"),
+        ([*TOY, "--lengthscale", "1,2,3"], "--lengthscale has 3 numbers for 2 inputs"),
+        ([*TOY, "--lengthscale", "long"], "invalid list of numbers value: 'long'"),
+        ([*TOY, "--dim", "0"], "the number of inputs=0"),
+        ([*TOY, "--samples", "2.5"], "invalid whole number value: '2.5'"),
+        ([*TOY, "--margin", "3"], "the margin Delta=3 is more than the budget leaves"),
+        ([*TOY, "--plot", "nowhere/a.png"], "cannot use nowhere/a.png"),
+    ],
+)
+def test_a_mistake_in_a_question_to_the_theory_is_one_clear_line(capsys, tmp_path, arguments, hint):
+    assert hint in complaint(capsys, "certify", *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_certify_tells_a_task_the_truth(capsys):
+    assert main(["certify", "pendulum"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "With M = 30 samples no guarantee holds" in out
+    assert "30 heuristic" in out
+
+
+def test_certify_answers_for_a_kernel_in_json_and_draws(capsys, tmp_path):
+    assert main(["certify", *TOY, "--samples", "1e6", "--json", "--plot", "a.png"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    status = {row["symbol"]: row["status"] for row in document["quantities"]}
+    assert status["M"] == status["M(zeta)"] == "certified"
+    assert document["setting"]["samples"] == 10**6
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_options_of_certify_reach_the_formulas(capsys):
+    shape = [
+        "--kernel",
+        "se",
+        "--lengthscale",
+        "2,3",
+        "--limits",
+        "1",
+        "--horizon",
+        "4",
+        "--noise",
+        "1",
+        "--budget",
+        "3",
+    ]
+    more = ["--outputs", "2", "--cost", "2", "--reward", "5", "--delay", "0", "--margin", "1", "--epsilon", "0.5"]
+    assert main(["certify", *shape, *more, "--convention", "paper", "--form", "paper", "--zeta", "1e-3", "--json"]) == 0
+    setting = json.loads(capsys.readouterr().out)["setting"]
+    assert setting["kernels"] == ["SquaredExponential([2, 3])"]
+    assert setting["limits"] == [1, 1]
+    expected = {"outputs": 2, "horizon": 4, "noise": 1, "bound": None, "cost": 2, "reward": 5, "delay": 0, "margin": 1}
+    expected |= {"epsilon": 0.5, "convention": "paper", "form": "paper", "zeta": 1e-3, "delta": 0.1, "samples": None}
+    assert expected.items() <= setting.items()

@@ -41,7 +41,7 @@ def test_actsafe_explores_first_and_returns_a_greedy_policy(tiny):
 
 def test_a_summed_cost_is_refused_by_the_planner_that_cannot_keep_it(tiny):
     task = dataclasses.replace(make_task("pendulum"), aggregation="sum")
-    with pytest.raises(UserError, match="only state-wise bounds"):
+    with pytest.raises(UserError, match="search its policies instead"):
         make_experiment(task, "sbsrl", Specification.make("pendulum", "sbsrl", 0, "cpu", tiny).settings)
 
 

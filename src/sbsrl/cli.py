@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -15,13 +16,15 @@ from rich.console import Console
 
 from .errors import UserError, unknown
 from .methods import METHODS
-from .report.figures import FIGURES, reproduce
+from .report.certification import add_options, as_json, read_options, show
+from .report.figures import FIGURES, Request, reproduce
 from .report.reference import reference_returns
 from .report.terminal import Terminal, summary_table
 from .runs import Result, Specification, resume, train
 from .runs.atomic import write_atomically
 from .settings import PRESETS, Settings, parse_setting
 from .tasks import TASKS
+from .theory import certify, tradeoff
 
 __all__ = ["main"]
 
@@ -112,6 +115,9 @@ def _reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("figure", metavar="FIGURE", help="see 'sbsrl figures'")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for its files (results/FIGURE)")
     parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
+    parser.add_argument("--seeds", type=int, metavar="K", help="how many runs (as many as the preset says)")
+    parser.add_argument("--preset", default="cpu", help=f"one of {', '.join(PRESETS)} (cpu)")
+    parser.add_argument("--workers", type=int, metavar="K", default=os.cpu_count(), help="processes (one a core)")
 
 
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,8 +139,28 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _reproduce(options: argparse.Namespace) -> int:
     console = Console()
-    for path in reproduce(options.figure, options.out or Path("results") / options.figure, options.seed):
-        console.print(path, soft_wrap=True, highlight=False, markup=False)
+    say = partial(console.print, soft_wrap=True, highlight=False, markup=False)
+    request = Request(options.figure, options.seed, options.seeds, options.preset, options.workers, say)
+    for path in reproduce(request, options.out or Path("results") / options.figure):
+        say(path)
+    return 0
+
+
+def _certify(options: argparse.Namespace) -> int:
+    setting, task = read_options(options)
+    name = options.task or options.kernel
+    result = certify(setting, task)
+    curve = tradeoff(setting) if options.json or options.plot else ()
+    if options.plot:
+        from .report.tradeoff import draw_tradeoff  # noqa: PLC0415  (importing matplotlib takes a second)
+
+        write_atomically(Path(options.plot), draw_tradeoff(setting, curve, name))
+    if options.json:
+        print(as_json(result, curve, name))
+    else:
+        show(console := Console(), result, name)
+        if options.plot:
+            console.print(f"\npicture: {options.plot}", soft_wrap=True, highlight=False, markup=False)
     return 0
 
 
@@ -179,6 +205,7 @@ def _list(names: dict[str, str]) -> int:
 COMMANDS = {
     "train": Command("learn a task", _train_arguments, _train),
     "resume": Command("continue a run exactly where it stopped", _resume_arguments, _resume),
+    "certify": Command("what the theory guarantees: samples, tightening, confidence", add_options, _certify),
     "reproduce": Command("make a figure of the paper", _reproduce_arguments, _reproduce),
     "figures": Command(
         "list the figures", _no_arguments, lambda options: _list({n: f.summary for n, f in FIGURES.items()})

@@ -1,11 +1,14 @@
 """From names and settings to an experiment that can run."""
 
-from .belief import GPBelief, GPOptions
-from .errors import UserError
+from collections.abc import Callable
+
+from .belief import Belief, GPBelief, GPOptions, WeightBelief
+from .errors import UserError, unknown
 from .loop import Experiment, Learner
 from .methods import Method, make_method
+from .policies import PolicyClass
 from .settings import Settings
-from .solve import ICEM, ReplanningSolver
+from .solve import ICEM, ExactSearch, ReplanningSolver, Solver, expectation
 from .task import Task
 from .tasks import make_task
 
@@ -20,17 +23,39 @@ def make_experiment(task: str | Task, method: str, settings: Settings) -> Experi
     chosen: Method = make_method(method)
     if isinstance(task, str):
         task = make_task(task, settings.prior, settings.budget)
-    if task.aggregation != "statewise":
-        raise UserError(
-            f"{task.name} sums its cost over the episode, which a planner that looks {settings.horizon} steps ahead "
-            "cannot keep within a budget; only state-wise bounds are supported so far."
-        )
     if task.budget - settings.tightening < task.least_cost:
         raise UserError(
             f"no policy can meet the tightened budget {task.budget:g} - {settings.tightening:g}: the cost of "
             f"{task.name} is never below {task.least_cost:g}; raise budget or lower tightening."
         )
-    return Experiment(task, chosen, ReplanningSolver(_planner(task, settings), task.horizon), settings)
+    if settings.solver not in SOLVERS:
+        raise unknown("solver", settings.solver, SOLVERS)
+    return Experiment(task, chosen, SOLVERS[settings.solver](task, settings), settings)
+
+
+def _replanning(task: Task, settings: Settings) -> Solver:
+    if task.aggregation != "statewise":
+        raise UserError(
+            f"{task.name} sums its cost over the episode, which a planner that looks {settings.horizon} steps ahead "
+            "cannot keep within a budget; search its policies instead, with solver=exact."
+        )
+    return ReplanningSolver(_planner(task, settings), task.horizon)
+
+
+def _exact(task: Task, settings: Settings) -> Solver:
+    return ExactSearch(_policies(task), expectation(task))
+
+
+def _policies(task: Task) -> PolicyClass:
+    if task.policies is None:
+        raise UserError(f"{task.name} has no class of policies to search; use solver=icem, which plans actions.")
+    return task.policies
+
+
+SOLVERS: dict[str, Callable[[Task, Settings], Solver]] = {
+    "icem": _replanning,
+    "exact": _exact,
+}
 
 
 def _planner(task: Task, settings: Settings) -> ICEM:
@@ -52,11 +77,6 @@ def _planner(task: Task, settings: Settings) -> ICEM:
 def make_learner(experiment: Experiment, seed: int) -> Learner:
     """The learner before the first episode."""
     task, settings = experiment.task, experiment.settings
-    if task.horizon * settings.episodes > MOST_POINTS:
-        raise UserError(
-            f"episodes={settings.episodes} would give an exact Gaussian process {task.horizon * settings.episodes} "
-            f"points, which do not fit into memory; use at most {MOST_POINTS // task.horizon} episodes."
-        )
     options = GPOptions(
         sampler=settings.sampler,
         features=settings.features,
@@ -67,5 +87,18 @@ def make_learner(experiment: Experiment, seed: int) -> Learner:
         fitted=settings.fitted,
     )
     inputs, points = task.state_size + task.action_size, task.horizon * settings.episodes
-    belief = GPBelief.create(task.prior, inputs, points, settings.episodes, options)
+    belief: Belief
+    if WeightBelief.fits(task.prior, options):
+        belief = WeightBelief.create(task.prior, inputs, settings.episodes, options)
+    else:
+        _check_points(task, settings)
+        belief = GPBelief.create(task.prior, inputs, points, settings.episodes, options)
     return Learner.create(belief, experiment.method, seed)
+
+
+def _check_points(task: Task, settings: Settings) -> None:
+    if task.horizon * settings.episodes > MOST_POINTS:
+        raise UserError(
+            f"episodes={settings.episodes} would give an exact Gaussian process {task.horizon * settings.episodes} "
+            f"points, which do not fit into memory; use at most {MOST_POINTS // task.horizon} episodes."
+        )

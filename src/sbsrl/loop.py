@@ -17,12 +17,22 @@ from .solve import Solution, Solver
 from .task import Episode, Task, aggregate, violation
 from .types import Flag, Index, PRNGKey
 
-__all__ = ["Experiment", "Learner", "Outcome", "Phase", "Record", "algorithm_1", "greedy_policy", "run_greedy_policy"]
+__all__ = [
+    "Experiment",
+    "Learner",
+    "Outcome",
+    "Phase",
+    "Record",
+    "algorithm_1",
+    "greedy_policy",
+    "run_greedy_policy",
+    "sample_key",
+]
 
 Phase = Literal["prior", "explore", "exploit", "evaluate", "final"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Experiment:
     """What does not change during a run."""
 
@@ -89,6 +99,8 @@ class Outcome(NamedTuple):
     record: Record
     episode: Episode
     learner: Learner
+    solution: Solution
+    """pi_n, the policy that was run."""
 
 
 def algorithm_1(
@@ -107,13 +119,13 @@ def algorithm_1(
         phase: Phase = "explore" if solution.policy.problem.exploring else "exploit"
         record = _record(experiment, learner, phase, run, belief.objection(), perf_counter() - started)
         learner = _change(learner, belief=belief, episode=learner.episode + 1)  # 10
-        yield Outcome(record, run.episode, learner)
+        yield Outcome(record, run.episode, learner, solution)
 
     if not learner.finished:
         started = perf_counter()
         run = run_greedy_policy(experiment, learner, on_step)  # 12
         record = _record(experiment, learner, "final", run, learner.belief.objection(), perf_counter() - started)
-        yield Outcome(record, run.episode, _change(learner, finished=True))
+        yield Outcome(record, run.episode, _change(learner, finished=True), run.solution)
 
 
 def greedy_policy(experiment: Experiment, learner: Learner) -> Solution:
@@ -138,6 +150,11 @@ _SAMPLES = 2**31 - 1
 """Folded into the seed it gives the key of the samples: no episode has this number."""
 
 
+def sample_key(key: PRNGKey) -> PRNGKey:
+    """The key of a run's samples, the same in all its episodes."""
+    return jax.random.fold_in(key, _SAMPLES)
+
+
 class _Keys(NamedTuple):
     reset: PRNGKey
     first_plan: PRNGKey
@@ -160,7 +177,7 @@ def _solve(experiment: Experiment, learner: Learner, final: bool = False) -> Sol
             episode=int(learner.episode),
             exploring=bool(learner.exploring),
             final=final,
-            key=jax.random.fold_in(learner.key, _SAMPLES),
+            key=sample_key(learner.key),
         )
     )
     return experiment.solver.solve(problem, experiment.task.reset(keys.reset), keys.first_plan)

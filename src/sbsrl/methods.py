@@ -8,10 +8,11 @@ import jax.numpy as jnp
 
 from ._jax import PLAN
 from .belief.protocol import Belief, Samples, Uncertainty
-from .errors import unknown
+from .errors import UserError, unknown
 from .problem import Only, Penalties, Problem
 from .settings import Settings
 from .task import Task
+from .theory import Episodes, exploration_threshold
 from .types import Action, Dynamics, PRNGKey, Scalar, State
 
 __all__ = ["METHODS", "Method", "make_method"]
@@ -31,6 +32,19 @@ class Context:
     """Whether this is the policy that is returned in the end, which explores no more."""
     key: PRNGKey
     """Of the samples; the same in all episodes of a run."""
+
+    def threshold(self) -> Scalar:
+        """d_sigma^n: fixed, or shrinking with beta_n to an accuracy epsilon of the returns (theorem merged)."""
+        if not self.settings.accuracy:
+            return jnp.asarray(self.settings.exploration_threshold)
+        scale = set(self.task.prior.scale)
+        if len(scale) > 1 or self.settings.uncertainty != "deviation":
+            raise UserError(
+                "accuracy needs uncertainty=deviation and one scale for all outputs, since then s_n is that of theorem "
+                "2; set them, or use accuracy=0 and a fixed exploration_threshold."
+            )
+        at_width_one = exploration_threshold(self.settings.accuracy, 1.0, Episodes.of(self.task), self.settings.form)
+        return scale.pop() * at_width_one / jnp.max(self.belief.width())  # lambda_n is proportional to beta_n
 
     def draw_samples(self) -> Samples:
         """f_n^1 .. f_n^M."""
@@ -64,7 +78,7 @@ def _problem(
         samples=samples,
         bound=jnp.asarray(task.budget - settings.tightening, PLAN),
         uncertainty=uncertainty,
-        threshold=jnp.asarray(settings.exploration_threshold if context.exploring else 0.0, PLAN),
+        threshold=jnp.asarray(context.threshold() if context.exploring else 0.0, PLAN),
         steps=jnp.asarray(settings.horizon, jnp.int32),
         exploring=jnp.asarray(context.exploring or curious),
         penalties=Penalties(settings.cost_penalty, settings.exploration_penalty),

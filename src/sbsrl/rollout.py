@@ -11,7 +11,7 @@ from ._jax import EXACT
 from .problem import feasible
 from .solve import Decision, Solution
 from .task import Episode, Task
-from .types import Action, PRNGKey, Scalar, State
+from .types import Action, PRNGKey, Scalar, State, StepFunction, TransitionFunction
 
 __all__ = ["Run", "run_episode"]
 
@@ -34,7 +34,7 @@ def run_episode(task: Task, solution: Solution, key: PRNGKey, on_step: Callable[
     for t in range(task.horizon):
         plan_key, step_key = jax.random.split(jax.random.fold_in(key, t))
         decision, state = policy.act(x, state, plan_key)
-        x, reward, cost = _true_step(task, x, decision.action.astype(EXACT), step_key)
+        x, reward, cost = _true_step(task.step, task.reward, task.cost, x, decision.action.astype(EXACT), step_key)
         states.append(x)
         transitions.append((decision.action.astype(EXACT), reward, cost))
         decisions.append(decision)
@@ -44,9 +44,12 @@ def run_episode(task: Task, solution: Solution, key: PRNGKey, on_step: Callable[
 
 
 @eqx.filter_jit
-def _true_step(task: Task, x: State, a: Action, key: PRNGKey) -> tuple[State, Scalar, Scalar]:
-    y = task.step(x, a, key)
-    return y, task.reward(x, a, y), task.cost(x, a, y)
+def _true_step(
+    step: StepFunction, reward: TransitionFunction, cost: TransitionFunction, x: State, a: Action, key: PRNGKey
+) -> tuple[State, Scalar, Scalar]:
+    """A system that is a module of arrays is compiled once for all its parameters."""
+    y = step(x, a, key)
+    return y, reward(x, a, y), cost(x, a, y)
 
 
 def _summarise(solution: Solution, episode: Episode, decisions: list[Decision]) -> Run:

@@ -26,12 +26,15 @@ WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: 
 class Settings:
     """What can be set with `--set key=value`."""
 
+    prior: str = _of_the_task("what is known beforehand: pendulum simulator or none; ledge slope, waves or motor")
     budget: float = _of_the_task("d: bound on the aggregated cost of an episode")
     tightening: float = _of_the_task("Delta: by how much plans must stay below the budget", 0)
     exploration_threshold: float = _of_the_task("d_sigma: nats of information an episode must promise to explore", 0)
     episodes: int = _setting(10, "episodes on the true system before the final policy", 1, 10_000)
     samples: int = _setting(30, "M: dynamics sampled from the belief at each episode", 1, 10_000)
-    prior: str = _setting("simulator", "what is known beforehand; the pendulum has 'simulator' and 'none'")
+    accuracy: float = _setting(
+        0.0, "epsilon: if positive, d_sigma^n shrinks with beta_n (theorem 2) and exploration_threshold is not used", 0
+    )
     exploration_tolerance: float = _setting(
         0.05, "share of d_sigma that may be missing before exploration counts as infeasible", 0, 1
     )
@@ -41,6 +44,7 @@ class Settings:
     actsafe_episodes: int = _setting(3, "episodes that the method actsafe explores before it exploits", 0)
     cost_penalty: float = _setting(1000.0, "lambda_c: weight of a violation, summed over the samples", 0)
     exploration_penalty: float = _setting(10.0, "lambda_sigma: weight of missing information", 0)
+    solver: str = _setting("icem", "how Problem (1) is solved: icem plans actions; exact searches the task's policies")
     horizon: int = _setting(20, "H: control steps a plan looks ahead", 2, 1000)
     candidates: int = _setting(504, "action sequences in the first iteration of iCEM", 4, 1_000_000)
     elites: int = _setting(24, "best sequences that the next iteration is fitted to", 2, 100_000)
@@ -56,6 +60,7 @@ class Settings:
     uncertainty: str = _setting("information", "s_n: information (nats) or deviation (units of the state)")
     delta: float = _setting(0.1, "probability with which confidence sets may fail", 1e-12, 1 - 1e-12)
     convention: str = _setting("corrected", "of the confidence width beta_n: corrected, or paper")
+    form: str = _setting("sharp", "of the bounds on returns that theorem 2 uses: sharp, or paper")
     fitted: bool = _setting(False, "fit kernel, scale and noise after each episode; then no guarantee holds")
 
     def __post_init__(self) -> None:

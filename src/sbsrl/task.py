@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .kernels import Kernel
-from .types import Action, Dynamics, PRNGKey, Scalar, State, TransitionFunction
+from .policies import PolicyClass
+from .types import Dynamics, PRNGKey, Scalar, State, StepFunction, TransitionFunction
 
 __all__ = ["Aggregation", "Episode", "Prior", "Task", "Transitions", "aggregate", "violation"]
 
@@ -92,7 +93,7 @@ class Task:
     """T: control steps an episode."""
     reset: Callable[[PRNGKey], State]
     """Draws x_0 from rho_0."""
-    step: Callable[[State, Action, PRNGKey], State]
+    step: StepFunction
     """The true system, noise included. The learner sees only its outputs."""
     dynamics: Dynamics
     """f*, for the `oracle` that learned policies are compared with. No other method reads it."""
@@ -111,6 +112,8 @@ class Task:
     """d."""
     aggregation: Aggregation
     prior: Prior
+    policies: PolicyClass | None = None
+    """The policies among which one may be searched for whole episodes; None plans actions instead."""
 
     @property
     def least_cost(self) -> float:

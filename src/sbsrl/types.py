@@ -15,6 +15,7 @@ __all__ = [
     "Scalar",
     "State",
     "States",
+    "StepFunction",
     "TransitionFunction",
 ]
 
@@ -31,6 +32,9 @@ Actions = Float[Array, "H da"]
 
 Dynamics = Callable[[State, Action], State]
 """A map (x_t, a_t) to x_{t+1}: the true one, the nominal one, or one sample."""
+
+StepFunction = Callable[[State, Action, PRNGKey], State]
+"""A map with noise: one step of the true system."""
 
 TransitionFunction = Callable[[State, Action, State], Scalar]
 """A reward or a cost of a transition (x_t, a_t, x_{t+1})."""

@@ -2,5 +2,6 @@
 
 from .gp import SAMPLERS, GPBelief, GPOptions
 from .protocol import Belief, Samples, Uncertainty
+from .weights import WeightBelief
 
-__all__ = ["SAMPLERS", "Belief", "GPBelief", "GPOptions", "Samples", "Uncertainty"]
+__all__ = ["SAMPLERS", "Belief", "GPBelief", "GPOptions", "Samples", "Uncertainty", "WeightBelief"]

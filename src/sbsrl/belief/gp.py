@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -19,6 +18,7 @@ from ..types import Index, PRNGKey
 from . import cholesky
 from .blocks import BLOCK, padded_size
 from .centres import SHARE, Centres, KernelSum, LowRankVariance
+from .checks import check_sizes, check_transitions, no_common_point
 from .fit import fit
 from .functions import GPDynamics, GPSamples, Stack, UnitFunction, join
 from .model import Model
@@ -26,7 +26,7 @@ from .particles import draw_particles
 from .pathwise import WeightedFeatures, draw_posterior, draw_prior
 from .posterior import Moments, Posterior
 from .truncation import Envelope, truncate
-from .uncertainty import UNCERTAINTIES
+from .uncertainty import UNCERTAINTIES, UncertaintyMeasure
 
 __all__ = ["SAMPLERS", "GPBelief", "GPOptions"]
 
@@ -118,7 +118,7 @@ class GPBelief(eqx.Module):
         dz is the size of an input (x, a).
         """
         model = Model.of(prior)
-        _check_sizes(model, dz)
+        check_sizes(model, dz)
         known = 0 if prior.data is None else len(prior.data.actions)
         room = padded_size(points + known)
         if options.sampler == "truncated" and prior.bound is None:
@@ -145,11 +145,15 @@ class GPBelief(eqx.Module):
     def nominal(self) -> GPDynamics:
         return _nominal(self)
 
-    def uncertainty(self) -> Any:
+    def uncertainty(self) -> UncertaintyMeasure:
         return _uncertainty(self)
 
     def samples(self, key: PRNGKey, count: int) -> GPSamples:
         return _samples(self, key, count)
+
+    def width(self) -> Float[Array, " dx"]:
+        """beta_n of each output."""
+        return jnp.broadcast_to(self.beta[:, self.updates], (self.model.outputs,))
 
     def update(self, data: Transitions) -> "GPBelief":
         """The belief after these transitions; raises rather than return one that is not finite."""
@@ -176,11 +180,8 @@ class GPBelief(eqx.Module):
             return None
         first = int(np.argmin(episodes))
         offline = int(self.prior.data is not None and len(self.prior.data.actions) > 0)
-        z = ", ".join(f"{v:.4g}" for v in np.asarray(self.groups[0].posterior.inputs[points[first]]))
-        return (
-            f"the calibration assumption is violated at episode {int(episodes[first]) - offline}: at (x, a) = ({z}) "
-            f"the confidence sets of output {int(outputs[first])} have no common point"
-        )
+        z = np.asarray(self.groups[0].posterior.inputs[points[first]])
+        return no_common_point(int(episodes[first]) - offline, z, int(outputs[first]))
 
 
 def _no_data(model: Model, room: int, dz: int) -> tuple[Group, ...]:
@@ -190,31 +191,10 @@ def _no_data(model: Model, room: int, dz: int) -> tuple[Group, ...]:
     )
 
 
-def _check_sizes(model: Model, dz: int) -> None:
-    """The prior's functions must fit the task."""
-    x, a = jnp.zeros(model.outputs, EXACT), jnp.zeros(max(dz - model.outputs, 0), EXACT)
-    try:
-        mean = jax.eval_shape(model.frame.mean, x, a).shape
-    except TypeError as error:
-        raise UserError(f"the prior's mean does not take {len(x)} states and {len(a)} actions: {error}") from None
-    if mean != x.shape:
-        raise UserError(f"the prior's mean has the shape {mean}; {x.shape} was expected, as its scale has.")
-    for kernel in model.kernels:
-        try:
-            jax.eval_shape(kernel, join(x, a), join(x, a))
-        except (TypeError, UserError) as error:
-            raise UserError(f"{kernel.describe()} does not take inputs (x, a) of {dz} numbers: {error}") from None
-
-
 def _check(belief: GPBelief, data: Transitions) -> None:
     dx, dz = belief.model.outputs, belief.groups[0].posterior.inputs.shape[1]
-    rows = len(data.actions)
-    for (name, part), size in zip(data._asdict().items(), (dx, dz - dx, dx), strict=True):
-        if np.shape(part) != (rows, size):
-            raise UserError(f"the {name} of the data have the shape {np.shape(part)}; ({rows}, {size}) was expected.")
-        if not np.all(np.isfinite(part)):
-            raise UserError(f"the {name} of the data are not all finite; remove or repair those transitions.")
-    room, total = belief.residuals.shape[0], int(belief.count) + rows
+    check_transitions(data, dx, dz - dx)
+    room, total = belief.residuals.shape[0], int(belief.count) + len(data.actions)
     if total > room or int(belief.updates) + 2 > belief.beta.shape[1]:
         raise UserError(
             f"the belief has room for {room} transitions and {belief.beta.shape[1] - 1} updates, and would hold "
@@ -293,7 +273,7 @@ def _nominal(belief: GPBelief) -> GPDynamics:
 
 
 @eqx.filter_jit
-def _uncertainty(belief: GPBelief) -> Any:
+def _uncertainty(belief: GPBelief) -> UncertaintyMeasure:
     variances = tuple(LowRankVariance.of(group.posterior, group.centres) for group in belief.groups)
     measure = UNCERTAINTIES[belief.options.uncertainty]
     return measure(variances, belief.model.frame.scale, belief.model.noise_of_each_output())

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
+from jaxtyping import Array, Float
+
 from ..task import Transitions
 from ..types import Action, Dynamics, Index, PRNGKey, Scalar, State
 
@@ -41,6 +43,10 @@ class Belief(Protocol):
         The key is that of the whole run: a belief may keep its samples over the episodes, or draw new ones with keys
         that it derives.
         """
+        ...
+
+    def width(self) -> Float[Array, " dx"]:
+        """beta_n of each output, with which |mu_n - f*| <= beta_n sigma_n; infinite where nothing is known."""
         ...
 
     def update(self, data: Transitions) -> "Belief":

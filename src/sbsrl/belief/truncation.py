@@ -7,6 +7,7 @@ recursion is one clip to [max_i lo_i, min_i hi_i]. If they have none, the confid
 the calibration assumption is violated.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -20,7 +21,7 @@ from ..types import Index
 from .functions import Stack, UnitFunction, blank
 from .posterior import Moments, root
 
-__all__ = ["Envelope", "Interval", "Truncated", "truncate"]
+__all__ = ["Envelope", "Interval", "Truncated", "is_empty", "truncate"]
 
 
 class Interval(NamedTuple):
@@ -63,16 +64,19 @@ class Envelope(eqx.Module):
         """Whether the intersection of the confidence sets up to each episode is empty at z."""
         # With little noise sigma_i^2 is a difference of rounded numbers, up to 1e-11 off: that is no violation.
         each = self.intervals(z, rounding=1e-10)
-        low, high = jax.lax.cummax(each.low), jax.lax.cummin(each.high)
-        slack = 1e-9 * (1 + jnp.abs(low))
-        return low > high + slack
+        return is_empty(Interval(jax.lax.cummax(each.low), jax.lax.cummin(each.high)))
+
+
+def is_empty(interval: Interval) -> Bool[Array, "..."]:
+    """Whether nothing lies between the ends, beyond rounding."""
+    return interval.low > interval.high + 1e-9 * (1 + jnp.abs(interval.low))
 
 
 class Truncated(eqx.Module):
     """A function, cut to the envelope."""
 
     function: UnitFunction
-    envelope: Envelope
+    envelope: Callable[[Inputs], Interval]
 
     def __call__(self, z: Inputs) -> Float[Array, "k *C"]:
         value = self.function(z)
@@ -80,6 +84,6 @@ class Truncated(eqx.Module):
         return jnp.clip(value.astype(EXACT), *interval).astype(value.dtype)
 
 
-def truncate(stack: Stack, envelope: Envelope) -> Stack:
+def truncate(stack: Stack, envelope: Callable[[Inputs], Interval]) -> Stack:
     """The same functions, all cut to one envelope."""
     return Stack(own=Truncated(stack.own, blank(envelope)), shared=Truncated(stack.shared, envelope))

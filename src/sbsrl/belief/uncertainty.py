@@ -1,23 +1,28 @@
 """How much is still unknown at (x, a): s_n of the paper, and the measure of its experiments."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..kernels.features import Inputs
 from ..types import Action, Scalar, State
-from .centres import LowRankVariance
 from .functions import join
 from .posterior import root
 
-__all__ = ["UNCERTAINTIES", "Deviation", "Information"]
+__all__ = ["UNCERTAINTIES", "Deviation", "Information", "UncertaintyMeasure"]
 
 
-class _Variances(eqx.Module):
+Variance = Callable[[Inputs], Float[Array, "*C"]]
+"""sigma_n^2 of the outputs that share a kernel."""
+
+
+class UncertaintyMeasure(eqx.Module):
     """One variance for all outputs, or one for each."""
 
-    variances: tuple[LowRankVariance, ...]
+    variances: tuple[Variance, ...]
     scale: Float[Array, " dx"]
     noise: Float[Array, " dx"]
     """sigma_w of each output, in units of its scale."""
@@ -36,14 +41,14 @@ class _Variances(eqx.Module):
         """From sigma_{n,j}^2, in units of the scale."""
 
 
-class Information(_Variances):
+class Information(UncertaintyMeasure):
     """sum_j ln(1 + sigma_{n,j}^2 / sigma_{w,j}^2), in nats a step (appendix F)."""
 
     def measure(self, variances: Float[Array, "dx C"]) -> Float[Array, " C"]:
         return jnp.sum(jnp.log1p(variances / self.noise[:, None] ** 2), axis=0)
 
 
-class Deviation(_Variances):
+class Deviation(UncertaintyMeasure):
     """s_n(z) = |sigma_n(z)|, in units of the state (section 4)."""
 
     def measure(self, variances: Float[Array, "dx C"]) -> Float[Array, " C"]:

@@ -6,38 +6,84 @@ from typing import NamedTuple
 
 from ..errors import UserError, unknown
 from ..runs.atomic import disk, write_atomically
+from ..settings import PRESETS
 
 __all__ = ["FIGURES", "Figure", "reproduce"]
+
+
+def _silent(text: str) -> None:
+    pass
+
+
+class Request(NamedTuple):
+    """What is asked for."""
+
+    figure: str
+    seed: int = 0
+    seeds: int | None = None
+    """How many runs; None takes as many as the preset says."""
+    preset: str = "cpu"
+    workers: int = 1
+    """Processes that work side by side, one core each."""
+    say: Callable[[str], None] = _silent
+    """Hears of what has been found so far."""
+
+    @property
+    def command(self) -> str:
+        """What to type to get the same again."""
+        words = ["sbsrl reproduce", self.figure]
+        words += [f"--seed {self.seed}"] if self.seed else []
+        words += [f"--seeds {self.seeds}"] if self.seeds else []
+        words += [f"--preset {self.preset}"] if self.preset != "cpu" else []
+        return " ".join(words)
+
+    def check(self) -> "Request":
+        """Refuses what cannot be."""
+        if self.figure not in FIGURES:
+            raise unknown("figure", self.figure, FIGURES)
+        if self.preset not in PRESETS:
+            raise unknown("preset", self.preset, PRESETS)
+        if not 0 <= self.seed < 2**32:
+            raise UserError(f"seed {self.seed} is out of range; it must be between 0 and 4294967295.")
+        if self.seeds is not None and self.seeds < 1:
+            raise UserError(f"--seeds {self.seeds} makes no run; it must be at least 1.")
+        if self.workers < 1:
+            raise UserError(f"--workers {self.workers} does no work; it must be at least 1.")
+        return self
 
 
 class Figure(NamedTuple):
     """What it shows, and how its files are made."""
 
     summary: str
-    draw: Callable[[int], dict[str, bytes]]
-    """From the seed to the content of each file: the picture, its raw numbers, a README with the command."""
+    draw: Callable[[Request], dict[str, bytes]]
+    """To the content of each file: the picture, its raw numbers, a README with the command."""
 
 
-def _gp_samples(seed: int) -> dict[str, bytes]:
+def _gp_samples(request: Request) -> dict[str, bytes]:
     from .gp_samples import files  # noqa: PLC0415  (importing matplotlib takes a second: only who draws pays)
 
-    return files(seed)
+    return files(request.seed)
+
+
+def _theorems(request: Request) -> dict[str, bytes]:
+    from .theorems import files  # noqa: PLC0415
+
+    return files(request)
 
 
 FIGURES = {
     "gp-samples": Figure("samples of the prior, cut to the confidence sets, and the one near the truth", _gp_samples),
+    "theorems": Figure("every promise of the theory, measured; and how the set of safe policies grows", _theorems),
 }
 
 
-def reproduce(name: str, out: Path, seed: int = 0) -> list[Path]:
+def reproduce(request: Request, out: Path) -> list[Path]:
     """Makes a figure in a folder and returns the files. Made again, it replaces them."""
-    if name not in FIGURES:
-        raise unknown("figure", name, FIGURES)
-    if not 0 <= seed < 2**32:
-        raise UserError(f"seed {seed} is out of range; it must be between 0 and 4294967295.")
+    request.check()
     with disk(out):
         out.mkdir(parents=True, exist_ok=True)
-    made = FIGURES[name].draw(seed)
+    made = FIGURES[request.figure].draw(request)
     for file, content in made.items():
         write_atomically(out / file, content)
     return [out / file for file in made]

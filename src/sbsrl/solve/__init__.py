@@ -1,7 +1,25 @@
-"""Turning a problem into a policy."""
+"""Solvers of Problem (1): iCEM with replanning, and search over a class of policies."""
 
-from .icem import ICEM, Plan
+from .icem import ICEM, Memory, Plan
+from .policy_search import ClassPolicy, ExactSearch
 from .protocol import Decision, Policy, Solution, Solver
 from .receding import RecedingHorizon, ReplanningSolver
+from .returns import Quadrature, Returns, Scenarios, expectation
 
-__all__ = ["ICEM", "Decision", "Plan", "Policy", "RecedingHorizon", "ReplanningSolver", "Solution", "Solver"]
+__all__ = [
+    "ICEM",
+    "ClassPolicy",
+    "Decision",
+    "ExactSearch",
+    "Memory",
+    "Plan",
+    "Policy",
+    "Quadrature",
+    "RecedingHorizon",
+    "ReplanningSolver",
+    "Returns",
+    "Scenarios",
+    "Solution",
+    "Solver",
+    "expectation",
+]

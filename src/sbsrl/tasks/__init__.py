@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import UserError, unknown
 from ..task import Prior, Task
+from . import ledge as _ledge
 from . import pendulum as _pendulum
 
 __all__ = ["TASKS", "TaskEntry", "find_task", "make_task"]
@@ -17,7 +18,7 @@ class TaskEntry:
 
     summary: str
     settings: dict[str, Any]
-    """What differs from the general defaults; the budget and the tightening always do."""
+    """What differs from the general defaults; the prior, the budget and the tightening always do."""
     priors: dict[str, Prior]
     build: Callable[[Prior, float], Task]
 
@@ -25,9 +26,15 @@ class TaskEntry:
 TASKS = {
     "pendulum": TaskEntry(
         summary="swing up a pendulum, never turning faster than 6 rad/s (GP, appendix F)",
-        settings={"budget": 6.0, "tightening": 0.1, "exploration_threshold": 500.0},
+        settings={"prior": "simulator", "budget": 6.0, "tightening": 0.1, "exploration_threshold": 500.0},
         priors={"simulator": _pendulum.SIMULATOR, "none": _pendulum.NOTHING},
         build=_pendulum.pendulum,
+    ),
+    "ledge": TaskEntry(
+        summary="push a sled towards a ledge: small enough for the theory's own numbers (GP, certified)",
+        settings=_ledge.SETTINGS,
+        priors=_ledge.PRIORS,
+        build=_ledge.ledge,
     ),
 }
 
@@ -39,9 +46,10 @@ def find_task(name: str) -> TaskEntry:
     return TASKS[name]
 
 
-def make_task(name: str, prior: str = "simulator", budget: float | None = None) -> Task:
+def make_task(name: str, prior: str | None = None, budget: float | None = None) -> Task:
     """The task of that name, with that prior knowledge and budget (by default its own)."""
     entry = find_task(name)
+    prior = entry.settings["prior"] if prior is None else prior
     if prior not in entry.priors:
         raise unknown(f"prior of {name}", prior, entry.priors)
     task = entry.build(entry.priors[prior], entry.settings["budget"] if budget is None else budget)

@@ -1,5 +1,7 @@
 """The paper's theory as pure functions: formulas in the docstrings, logarithms where numbers would overflow."""
 
+from .assumptions import Assumption, assumptions
+from .certify import Certification, Point, certify, tradeoff
 from .confidence import CONVENTIONS, confidence_width
 from .exploration import (
     VARIANCE_SUM_FACTORS,
@@ -11,6 +13,7 @@ from .exploration import (
 from .information import data_gain, greedy_gain, information_gain, net_gain, rank_gain, tail_gain
 from .lipschitz import mean_lipschitz, perturbation_bound, uncertainty_holder
 from .modulus import kernel_lipschitz
+from .quantities import Quantity
 from .samples import (
     affordable_exponent,
     closeness_exponent,
@@ -21,6 +24,7 @@ from .samples import (
     sample_count,
     smallest_closeness,
 )
+from .setting import Setting
 from .small_ball import ball_exponent, box_exponent, chaining_exponent, levels_exponent, small_ball
 from .subset import estimate_small_ball
 from .tightening import (
@@ -37,10 +41,17 @@ __all__ = [
     "CONVENTIONS",
     "TIGHTENINGS",
     "VARIANCE_SUM_FACTORS",
+    "Assumption",
+    "Certification",
     "Episodes",
+    "Point",
+    "Quantity",
+    "Setting",
     "affordable_exponent",
+    "assumptions",
     "ball_exponent",
     "box_exponent",
+    "certify",
     "chaining_exponent",
     "closeness_exponent",
     "closeness_limit",
@@ -69,6 +80,7 @@ __all__ = [
     "tail_gain",
     "tightening",
     "total_variation",
+    "tradeoff",
     "uncertainty_factor",
     "uncertainty_holder",
     "variance_sum",

@@ -28,8 +28,8 @@ def at_least(name: str, value: float, least: float = 0.0) -> float:
     return float(value)
 
 
-def whole(name: str, value: int, least: int = 1) -> int:
+def whole(name: str, value: float, least: int = 1) -> int:
     """A whole number not below `least`."""
-    if int(value) != value or value < least:
+    if not math.isfinite(value) or int(value) != value or value < least:
         raise UserError(f"{name}={value:g} must be a whole number, at least {least}.")
     return int(value)

@@ -16,17 +16,19 @@ VARIANCE_SUM_FACTORS = {"derived": 2.0, "paper": 1.0}
 def exploration_threshold(epsilon: float, width: float, episodes: Episodes, form: str = "sharp") -> float:
     """d_sigma^n = epsilon / (2 lambda_n^G), in the paper epsilon sigma_w / (2 G_max T beta_n).
 
-    When no safe policy sees that much, J_c and J_r are known to epsilon and epsilon / 2 on all safe policies.
+    When no safe policy sees that much, J_c and J_r are known to epsilon and epsilon / 2 on all safe policies. The
+    reward is summed, so lambda_n^G is that of a sum, whichever way costs are aggregated.
     """
     positive("epsilon", epsilon)
     positive("the confidence width beta_n", width)
-    return epsilon / (2 * return_factor(width, episodes, form))
+    factor = return_factor(width, episodes._replace(aggregation="sum"), form)
+    return epsilon / (2 * factor) if factor > 0 else math.inf
 
 
 def uncertainty_factor(width: float, supremum: float, episodes: Episodes, form: str = "sharp") -> float:
     """lambda_n^s: as lambda_n^g, for g = s_n <= sqrt(d_x sigma_max), which is counted before the step."""
     positive("sigma_max", supremum)
-    most = math.sqrt(episodes.outputs * supremum)
+    most = math.sqrt(episodes.check().outputs * supremum)
     return return_factor(width, episodes._replace(most=most, aggregation="sum", delay=0), form)
 
 
@@ -65,7 +67,7 @@ def episode_bound(
     positive("epsilon", epsilon)
     probability("delta", delta)
     T, dx = episodes.check().horizon, episodes.outputs
-    deviation = math.sqrt(2 * dx * supremum * math.log(1 / delta))
+    deviation = math.sqrt(2 * dx * positive("sigma_max", supremum) * math.log(1 / delta))
 
     def goes_on(n: float) -> bool:
         beta = width(n)

@@ -92,7 +92,10 @@ def mapped(kernel: On, limits: Limits) -> Limits:
 
 
 def finite(limits: Limits, kernel: Kernel) -> Limits:
-    """The box, if it is one."""
+    """The box, if it is one, with a side for each input of the kernel."""
+    scales = getattr(kernel, "lengthscales", limits)
+    if len(limits) != len(scales):
+        raise UserError(f"{kernel.describe()} has {len(scales)} inputs, and {len(limits)} limits were given.")
     if not all(math.isfinite(r) and r >= 0 for r in limits):
         raise UserError(
             f"{kernel.describe()} on the unbounded inputs |z_i| <= {list(limits)} has no finite bound; give finite "
@@ -106,10 +109,7 @@ def _squared_exponential(kernel: SquaredExponential, limits: Limits) -> Levels:
 
     phi_n(u)^2 is the probability of n under a Poisson law of mean u^2; on |u| <= r it is largest at u^2 = min(r^2, n).
     """
-    scales = np.asarray(kernel.lengthscales)
-    if len(limits) != len(scales):
-        raise UserError(f"{kernel.describe()} has {len(scales)} inputs, and {len(limits)} limits were given.")
-    each = [_taylor((r / s) ** 2) for r, s in zip(finite(limits, kernel), scales, strict=True)]
+    each = [_taylor(u**2) for u in np.asarray(finite(limits, kernel)) / np.asarray(kernel.lengthscales)]
     levels = each[0]
     for other in each[1:]:
         levels = _product(levels, other)

@@ -6,6 +6,7 @@ large N is. The greedy value is a bound on a finite set of candidates only.
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -53,10 +54,11 @@ def greedy_gain(kernel: Kernel, candidates: Float[Array, "C dz"], noise: float, 
     """
     positive("sigma_w", noise)
     whole("the number of points", points)
-    return np.asarray(_greedy(kernel, jnp.asarray(candidates), noise**2, points))
+    return np.asarray(_greedy(kernel, jnp.asarray(candidates), jnp.asarray(noise**2), points))
 
 
-def _greedy(kernel: Kernel, candidates: Array, noise2: float, points: int) -> Array:
+@partial(jax.jit, static_argnames="points")
+def _greedy(kernel: Kernel, candidates: Array, noise2: Array, points: int) -> Array:
     variance = jax.vmap(lambda z: kernel(z, z))(candidates)
 
     def choose(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -88,6 +90,9 @@ def tail_gain(levels: Levels, supremum: float, noise: float, points: float) -> f
 
     The p largest features are a kernel of rank p; the others have sum phi_n(z)^2 <= tail_p = sum a_n^2.
     """
+    positive("sigma_w", noise)
+    at_least("sigma_max", supremum)
+    at_least("the number of points", points)
     squares = (levels.counts * levels.suprema**2)[::-1].cumsum()[::-1]
     tails = np.append(squares[1:], 0.0) + levels.rest**2
     ranks = levels.counts.cumsum()
@@ -103,14 +108,29 @@ def net_gain(kernel: Stationary, limits: Limits, noise: float, points: float) ->
 
     For any stationary kernel; the net has p = prod ceil(width_i / cell) points, and the best cell is taken.
     """
+    return _net_gain(_nets(kernel, limits), noise, points)
+
+
+def _nets(kernel: Stationary, limits: Limits) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
+    """Of finer and finer nets how many points they have, and what they leave of k(z, z)."""
     half = np.asarray(finite(limits, kernel)) / np.asarray(kernel.lengthscales)
-    best = points / 2 * math.log1p(1 / noise**2)
+    ranks, left = [], []
     for cell in 2.0 ** np.arange(4, -40, -0.25):
         counts = np.maximum(np.ceil(2 * half / cell), 1)
-        rank, radius = float(np.prod(counts)), float(np.linalg.norm(half / counts))
-        left = min(1.0, increment(kernel, radius) ** 2)  # 1 - k^2 = (1 - k)(1 + k) <= 2 (1 - k)
-        best = min(best, rank_gain(rank, 1.0, noise, points) + points * left / (2 * noise**2))
-    return best
+        rank, radius = math.prod(counts.tolist()), float(np.linalg.norm(half / counts))
+        if not math.isfinite(rank):
+            break
+        ranks.append(rank)
+        left.append(min(1.0, increment(kernel, radius) ** 2))  # 1 - k^2 = (1 - k)(1 + k) <= 2 (1 - k)
+    return np.array(ranks), np.array(left)
+
+
+def _net_gain(nets: tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]], noise: float, points: float) -> float:
+    positive("sigma_w", noise)
+    at_least("the number of points", points)
+    ranks, left = nets
+    values = ranks / 2 * np.log1p(points / (ranks * noise**2)) + points * left / (2 * noise**2)
+    return min(float(values.min()), points / 2 * math.log1p(1 / noise**2))
 
 
 def information_gain(kernel: Kernel, limits: Limits, noise: float) -> Gain:
@@ -134,7 +154,8 @@ def information_gain(kernel: Kernel, limits: Limits, noise: float) -> Gain:
         levels = feature_levels(kernel, limits)
         return lambda points: tail_gain(levels, supremum, noise, points)
     if isinstance(kernel, Stationary):
-        return lambda points: net_gain(kernel, limits, noise, points)
+        nets = _nets(kernel, limits)
+        return lambda points: _net_gain(nets, noise, points)
     if isinstance(kernel, Sum):
         # ln det(I + A + B) <= ln det(I + A) + ln det(I + B)
         left, right = (information_gain(side, limits, noise) for side in (kernel.left, kernel.right))

@@ -36,6 +36,8 @@ def perturbation_bound(
     """
     episodes.check()
     at_least("the distance of the policies", distance)
+    at_least("L_s", uncertainty_holder)
+    at_least("L_mu", mean_lipschitz)
     T, root = episodes.horizon, math.sqrt(distance)
-    drift = T * mean_lipschitz * math.sqrt(episodes.outputs * supremum) * root / episodes.noise
+    drift = T * mean_lipschitz * math.sqrt(episodes.outputs * at_least("sigma_max", supremum)) * root / episodes.noise
     return root * T * (uncertainty_holder + drift)

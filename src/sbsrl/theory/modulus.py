@@ -11,7 +11,7 @@ from ..kernels import Kernel, Linear, Matern, On, Product, Scaled, SquaredExpone
 from ..kernels.stationary import Stationary
 from .features import Limits, finite, mapped
 
-__all__ = ["holder", "increment", "kernel_lipschitz"]
+__all__ = ["holder", "increment", "kernel_lipschitz", "power_increment"]
 
 
 def holder(kernel: Stationary) -> float:
@@ -19,16 +19,23 @@ def holder(kernel: Stationary) -> float:
     return 0.5 if isinstance(kernel, Matern) and kernel.nu < 1 else 1.0
 
 
-def increment(kernel: Stationary, distance: float) -> float:
-    """The deviation of f(u) - f(v) at the scaled distance r, sqrt(2 (1 - k(r))), or a little more.
+def power_increment(kernel: Stationary, distance: float) -> float:
+    """C r^alpha, never below the deviation of f(u) - f(v) at the scaled distance r.
 
     1 - k(r) = E[1 - cos(omega r)] <= r^2 E[omega^2] / 2 over the spectral density, whose second moment is 1 for the
     squared exponential and nu / (nu - 1) for Matern, nu > 1; without one, 1 - exp(-r) <= r.
     """
     if holder(kernel) < 1:
-        return math.sqrt(-2 * math.expm1(-distance))
+        return math.sqrt(2 * distance)
     curvature = kernel.nu / (kernel.nu - 1) if isinstance(kernel, Matern) else 1.0
-    near = math.sqrt(curvature) * distance
+    return math.sqrt(curvature) * distance
+
+
+def increment(kernel: Stationary, distance: float) -> float:
+    """The deviation of f(u) - f(v) at the scaled distance r, sqrt(2 (1 - k(r))), or a little more."""
+    if holder(kernel) < 1:
+        return math.sqrt(-2 * math.expm1(-distance))
+    near = power_increment(kernel, distance)
     if distance < 1e-3:  # 1 - k(r) would lose its digits
         return near
     return min(near, math.sqrt(2 * (1 - float(kernel.profile(jnp.asarray(distance**2))) + 1e-15)))

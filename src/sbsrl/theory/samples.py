@@ -46,9 +46,17 @@ def log_sample_count(exponent: float, delta: float) -> float:
     at_least("the exponent", exponent)
     if exponent == 0:
         return 0.0
-    # -ln(1 - e^-x) = e^-x (1 + e^-x / 2 + ...), whose logarithm is -x once e^-x is negligible.
-    rate = -exponent if exponent > 40 else math.log(-math.log(-math.expm1(-exponent)))
-    return max(math.log(-math.log(delta)) - rate, 0.0)
+    return max(math.log(-math.log(delta)) - _log_rate(exponent), 0.0)
+
+
+def _log_rate(x: float) -> float:
+    """ln(-ln(1 - e^-x)), which is -x once e^-x is negligible."""
+    return -x if x > 40 else math.log(_rate(x))
+
+
+def _rate(x: float) -> float:
+    """-ln(1 - e^-x), its own inverse, with all digits for small and for large x."""
+    return -math.log1p(-math.exp(-x)) if x > math.log(2) else -math.log(-math.expm1(-x))
 
 
 MOST = 2**53
@@ -63,7 +71,7 @@ def sample_count(exponent: float, delta: float) -> int:
         )
     if exponent == 0:
         return 1
-    return max(1, math.ceil(math.log(delta) / math.log(-math.expm1(-exponent)) - 1e-12))
+    return max(1, math.ceil(-math.log(delta) / _rate(exponent) - 1e-12))
 
 
 def affordable_exponent(log_samples: float, delta: float) -> float:
@@ -71,9 +79,7 @@ def affordable_exponent(log_samples: float, delta: float) -> float:
     probability("delta", delta)
     at_least("ln M", log_samples)
     rate = math.exp(math.log(-math.log(delta)) - log_samples)  # ln(1 / delta) / M
-    if rate < 1e-15:
-        return log_samples - math.log(-math.log(delta))
-    return -math.log(-math.expm1(-rate))
+    return log_samples - math.log(-math.log(delta)) if rate < 1e-15 else _rate(rate)
 
 
 def failure_probability(exponent: float, log_samples: float) -> float:
@@ -82,8 +88,10 @@ def failure_probability(exponent: float, log_samples: float) -> float:
     at_least("ln M", log_samples)
     if exponent == 0:
         return 0.0
-    rate = -exponent if exponent > 40 else math.log(-math.log(-math.expm1(-exponent)))
-    return math.exp(-math.exp(min(log_samples + rate, 700.0)))
+    return math.exp(-math.exp(min(log_samples + _log_rate(exponent), 700.0)))
+
+
+LEAST_LOG_ZETA = -600.0
 
 
 def smallest_closeness(
@@ -97,13 +105,14 @@ def smallest_closeness(
     room = affordable_exponent(log_samples, delta)
 
     def enough(zeta: float) -> bool:
-        return closeness_exponent(bound, small_ball(zeta), outputs) <= room
+        phi = small_ball(zeta)
+        return math.isfinite(phi) and closeness_exponent(bound, phi, outputs) <= room
 
     if not enough(most):
         return None
     low, high = math.log(most) - 1, math.log(most)
-    while enough(math.exp(low)) and low > -600:
-        low, high = low - (high - low) * 2, low
+    while low > LEAST_LOG_ZETA and enough(math.exp(low)):
+        low, high = max(low - (high - low) * 2, LEAST_LOG_ZETA), low
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)

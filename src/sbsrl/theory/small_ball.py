@@ -5,20 +5,21 @@ safe. `estimate` in `subset.py` is the only one that may be too small.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Complex, Float, Inexact
 from scipy.optimize import minimize_scalar
-from scipy.special import erf, erfc, erfcx, gammainc, gammaln, wofz
+from scipy.special import erf, erfc, erfcx, gammaincc, wofz
 
 from ..errors import UserError
 from ..kernels import Kernel, Linear, On, Scaled, Sum
 from ..kernels.stationary import Stationary
 from .checks import positive, whole
 from .features import Levels, Limits, expandable, feature_levels, finite, mapped
-from .modulus import holder, increment
+from .modulus import holder, increment, power_increment
 
 __all__ = [
     "Exponent",
@@ -55,7 +56,7 @@ def ball_exponent(rank: int, radius: float) -> float:
     positive("zeta", radius)
     a, x = rank / 2, radius**2 / 2
     if x > a + 1:
-        return -math.log(gammainc(a, x))
+        return -math.log1p(-float(gammaincc(a, x)))
     # gammainc underflows where its logarithm does not: x^a e^-x / Gamma(a+1) (1 + x/(a+1) + x^2/((a+1)(a+2)) + ...)
     term = total = 1.0
     k = 1
@@ -63,7 +64,7 @@ def ball_exponent(rank: int, radius: float) -> float:
         term *= x / (a + k)
         total += term
         k += 1
-    return -(2 * a * math.log(radius / math.sqrt(2)) - x - gammaln(a + 1) + math.log(total))
+    return -(2 * a * math.log(radius / math.sqrt(2)) - x - math.lgamma(a + 1) + math.log(total))
 
 
 def box_exponent(suprema: Sequence[float], zeta: float) -> float:
@@ -88,10 +89,10 @@ def box_exponent(suprema: Sequence[float], zeta: float) -> float:
     peak = _log_transform(np.array([saddle]), a).real[0] + saddle
     values = np.exp(s + _log_transform(s, a) - peak) / s * slope
     integral = float(np.sum(values).imag * (u[1] - u[0])) / (2 * math.pi)
-    return -(peak + math.log(integral))
+    return float(max(-(peak + math.log(integral)), 0.0))
 
 
-def _log_transform(s: Float[np.ndarray, " n"], a: Float[np.ndarray, " p"]) -> np.ndarray:
+def _log_transform(s: Inexact[np.ndarray, " n"], a: Float[np.ndarray, " p"]) -> Complex[np.ndarray, " n"]:
     """ln prod_i E exp(-s a_i |w_i|)."""
     z = np.asarray(s, complex)[:, None] * a[None, :] / math.sqrt(2)
     return np.sum(np.log(wofz(1j * z)), axis=1)
@@ -102,20 +103,23 @@ def _saddle(a: Float[np.ndarray, " p"]) -> float:
 
     def slope(s: float) -> float:
         z = s * a / math.sqrt(2)
-        return 1 - 1 / s + float(np.sum((2 * z - 2 / math.sqrt(math.pi) / erfcx(z)) * a / math.sqrt(2)))
+        near, far = np.minimum(z, 1e3), np.maximum(z, 1e3)
+        # z d/dz ln erfcx(z), which tends to -1; the difference loses its digits for large z
+        each = np.where(z < 1e3, 2 * near * (near - 1 / math.sqrt(math.pi) / erfcx(near)), far**-2.0 - 1)
+        return 1 + float(np.sum(each) - 1) / s
 
     low, high = 1e-12, 1.0
     while slope(high) < 0:
         low, high = high, 2 * high
-    for _ in range(200):
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
     return high
 
 
 _LOG_C = np.linspace(-230, math.log(60), 20_000)
-_LOG_H = math.log(2) - np.exp(2 * _LOG_C) / 2 - math.log(2 * math.pi) / 2 + two_sided(np.exp(_LOG_C))
-"""ln h(c), h(c) = 2 pdf(c) / P(|xi| < c) = -d/dc of -ln P(|xi| < c), which decreases."""
+_MINUS_LOG_H = math.log(2 * math.pi) / 2 - math.log(2) + np.exp(2 * _LOG_C) / 2 - two_sided(np.exp(_LOG_C))
+"""-ln h(c), h(c) = 2 pdf(c) / P(|xi| < c) = -d/dc of -ln P(|xi| < c), which decreases."""
 
 
 def levels_exponent(levels: Levels, zeta: float) -> float:
@@ -146,10 +150,10 @@ def _cheapest(count: Float[np.ndarray, " L"], price: Float[np.ndarray, " L"], ro
     log_share = np.log(price) - np.log(count)
 
     def widths(log_lambda: float) -> Float[np.ndarray, " L"]:
-        return np.exp(np.interp(-(log_lambda + log_share), -_LOG_H, _LOG_C))
+        return np.exp(np.interp(-(log_lambda + log_share), _MINUS_LOG_H, _LOG_C))
 
     low, high = -3000.0, 3000.0
-    for _ in range(100):
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if float(price @ widths(middle)) > room else (low, middle)
     c = widths(high)
@@ -173,28 +177,34 @@ def chaining_exponent(kernel: Stationary, limits: Limits, zeta: float) -> float:
     half = half[half > 0]
     if not len(half):
         return float(two_sided(zeta))
-    return min(_chain(kernel, half, first, zeta) for first in range(8))
+    radius = float(np.linalg.norm(half))
+    # the centres of the parts of a cell lie half of its half-width away
+    deviation = cache(lambda k: increment(kernel, radius * 2.0**-k))
+    return min(_chain(kernel, len(half), radius, deviation, first, zeta) for first in range(8))
 
 
 TAIL = 1e-3
 """Share of zeta for all levels beyond the last one that is counted."""
 
+MOST_CELLS = 1000
+"""Binary logarithm of the most cells of a level: with more there is no bound."""
 
-def _chain(kernel: Stationary, half: Float[np.ndarray, " d"], first: int, zeta: float) -> float:
+
+def _chain(
+    kernel: Stationary, d: int, radius: float, deviation: Callable[[int], float], first: int, zeta: float
+) -> float:
     """The bound that starts with 2^(first d) cells."""
-    d, radius = len(half), float(np.linalg.norm(half))
     alpha = holder(kernel)
     a, count = [1.0], [2.0 ** (first * d)]
-    for k in range(first + 1, 2000):
-        step = radius * 2.0**-k  # the centres of the parts of a cell lie half of its half-width away
-        # Beyond: c_k = TAIL zeta (1 - q) q^j, d_k <= d 2^(-alpha j), so x_k = c_k / d_k grows by 2^(alpha / 2) a level.
+    for k in range(first + 1, MOST_CELLS // d):
+        # Beyond: c_k = TAIL zeta (1 - q) q^j, d_k <= C step^alpha, so x_k = c_k / d_k grows by 2^(alpha / 2) a level.
         q = 2 ** (-alpha / 2)
-        x = TAIL * zeta * (1 - q) / increment(kernel, step)
+        x = TAIL * zeta * (1 - q) / power_increment(kernel, radius * 2.0**-k)
         log_missed = k * d * math.log(2) + math.log(4) - x * x / 2
         if x * x / 2 * (2**alpha - 1) > (d + 1) * math.log(2) and log_missed < -40:
             # Each further level adds less than half of the one before, and -ln(1 - p) <= 2 p.
             return _cheapest(np.array(count), np.array(a), (1 - TAIL) * zeta) + 2 * math.exp(log_missed)
-        a.append(increment(kernel, step))
+        a.append(deviation(k))
         count.append(2.0 ** (k * d))
     return math.inf
 

@@ -4,6 +4,7 @@ The supremum is taken over a finite set of inputs, where it is a little smaller 
 little too small.
 """
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -37,7 +38,8 @@ class Estimate(NamedTuple):
 def grid_features(kernel: Kernel, limits: Limits, points: int = 400) -> Float[np.ndarray, "n p"]:
     """A matrix whose product with a standard normal vector is a draw of f at about so many inputs of the box.
 
-    A grid in one and two dimensions, a Sobol set beyond; the corners, where f is freest, are included.
+    A grid in one and two dimensions, a Sobol set beyond; the corners, where f is freest, are included, if there are
+    not more of them than points.
     """
     half = np.asarray(finite(limits, kernel))
     if len(half) <= 2:
@@ -46,7 +48,8 @@ def grid_features(kernel: Kernel, limits: Limits, points: int = 400) -> Float[np
         inputs = np.stack([axis.ravel() for axis in axes], axis=-1)
     else:
         inside = qmc.Sobol(len(half), rng=0).random_base2(math.ceil(math.log2(points))) * 2 - 1
-        corners = np.stack(np.meshgrid(*([-1.0, 1.0],) * len(half)), axis=-1).reshape(-1, len(half))
+        few = 2 ** len(half) <= points
+        corners = list(itertools.product(*([-1.0, 1.0],) * len(half))) if few else inside[:0]
         inputs = np.concatenate([inside, corners]) * half
     matrix = np.asarray(jax.jit(gram)(kernel, jnp.asarray(inputs), jnp.asarray(inputs)))
     values, vectors = np.linalg.eigh(matrix)
@@ -55,20 +58,36 @@ def grid_features(kernel: Kernel, limits: Limits, points: int = 400) -> Float[np
 
 
 def estimate_small_ball(
-    kernel: Kernel, limits: Limits, zeta: float, points: int = 400, chains: int = 1000, runs: int = 4, seed: int = 0
+    kernel: Kernel,
+    limits: Limits,
+    zeta: float,
+    points: int = 400,
+    chains: int = 1000,
+    runs: int = 4,
+    seed: int = 0,
+    deepest: float = math.inf,
 ) -> Estimate:
-    """phi(zeta) = -ln P(max |f| < zeta) on a finite set of inputs: the mean of some runs and its standard error."""
+    """phi(zeta) = -ln P(max |f| < zeta) on a finite set of inputs: the mean of some runs and its standard error.
+
+    Infinite if it exceeds `deepest`, where the simulation, whose time grows with phi, is given up.
+    """
     features = grid_features(kernel, limits, points)
     rng = np.random.default_rng(seed)
-    found = [subset_simulation(features, zeta, chains, rng) for _ in range(whole("the number of runs", runs, 2))]
+    found: list[float] = []
+    for _ in range(whole("the number of runs", runs, 2)):
+        found.append(subset_simulation(features, zeta, chains, rng, deepest))
+        if math.isinf(found[-1]):
+            return Estimate(math.inf, math.inf)
     return Estimate(float(np.mean(found)), float(np.std(found, ddof=1) / math.sqrt(runs)))
 
 
-def subset_simulation(features: Float[np.ndarray, "n p"], zeta: float, chains: int, rng: np.random.Generator) -> float:
+def subset_simulation(
+    features: Float[np.ndarray, "n p"], zeta: float, chains: int, rng: np.random.Generator, deepest: float = math.inf
+) -> float:
     """-ln P(max |Phi xi| < zeta): a product of probabilities of about 0.1, each estimated given the level before.
 
     Between levels the chains move by preconditioned Crank-Nicolson, xi' = sqrt(1 - b^2) xi + b eta, accepted if still
-    within the level; b adapts to an acceptance of about 0.3.
+    within the level; b adapts to an acceptance of about 0.3. Infinity stands for more than `deepest`.
     """
     positive("zeta", zeta)
     whole("the number of chains", chains, 20)
@@ -83,6 +102,8 @@ def subset_simulation(features: Float[np.ndarray, "n p"], zeta: float, chains: i
         if len(inside) == chains:
             raise UserError(f"the chains got stuck at the level {level:g}; use more chains, or a larger zeta.")
         exponent -= math.log(len(inside) / chains)
+        if exponent > deepest:
+            return math.inf
         chosen = inside[rng.integers(len(inside), size=chains)]
         xi, size = xi[chosen], size[chosen]
         for _ in range(MOVES):

@@ -9,10 +9,11 @@ C_max (1 - (1 - tv)^t) in expectation; this is `sharp`. The paper bounds every t
 import math
 from typing import Literal, NamedTuple
 
+import numpy as np
 from scipy.special import erf, erfinv
 
 from ..errors import UserError, unknown
-from ..task import Aggregation
+from ..task import Aggregation, Task
 from .checks import at_least, positive, whole
 
 __all__ = [
@@ -48,6 +49,15 @@ class Episodes(NamedTuple):
     delay: int = 1
     """1 if a step is charged for the state it leads to, c(x_t, a_t, x_{t+1}); 0 for c(x_t, a_t), as in the paper."""
 
+    @classmethod
+    def of(cls, task: Task) -> "Episodes":
+        """Of a task, in units of its prior's scale, with the larger of the ranges of cost and reward.
+
+        Where outputs have different noise the smallest counts. Costs are charged to the state a step leads to.
+        """
+        ranges = (high - low for low, high in (task.cost_limits, task.reward_limits))
+        return cls(task.horizon, task.state_size, float(np.min(task.prior.noise)), max(ranges), task.aggregation)
+
     def check(self) -> "Episodes":
         """Refuses what is not a task."""
         whole("the horizon T", self.horizon)
@@ -59,6 +69,7 @@ class Episodes(NamedTuple):
 
 def total_variation(zeta: float, episodes: Episodes) -> float:
     """tv = 2 Phi(zeta sqrt(d_x) / (2 sigma_w)) - 1."""
+    episodes.check()
     at_least("zeta", zeta)
     return float(erf(zeta * math.sqrt(episodes.outputs) / (2 * math.sqrt(2) * episodes.noise)))
 
@@ -77,10 +88,10 @@ def tightening(zeta: float, episodes: Episodes, form: str = "sharp") -> float:
 
 def _apart(tv: float, episodes: Episodes) -> float:
     """sum_t (1 - (1 - tv)^t) over the T times at which a cost falls due, or that of the last for the largest cost."""
+    last = episodes.horizon - 1 + episodes.delay
     if tv >= 1:
-        return 1.0 if episodes.aggregation == "statewise" else float(episodes.horizon - 1 + episodes.delay)
-    T, log_together = episodes.horizon, math.log1p(-tv)
-    last = T - 1 + episodes.delay
+        return float(min(last, 1) if episodes.aggregation == "statewise" else last)
+    log_together = math.log1p(-tv)
     if episodes.aggregation == "statewise":
         return -math.expm1(last * log_together)
     return math.fsum(-math.expm1(t * log_together) for t in range(episodes.delay, last + 1))

@@ -1,0 +1,296 @@
+"""The belief for kernels of finite rank, as a distribution of weights: exact, and no slower after a million points.
+
+With k(u, v) = phi(u) . phi(v) every function of the RKHS is g(z) = phi(z) . w, and after the data (Phi, y)
+
+    V_n = I + Phi^T Phi / sigma_w^2,   w ~ N(m_n, V_n^-1),   m_n = V_n^-1 Phi^T y / sigma_w^2,
+    mu_n(z) = phi(z) . m_n,   sigma_n(z) = |L_n^-1 phi(z)|,   L_n L_n^T = V_n,   information = 1/2 ln det V_n.
+
+It is the same belief as that of `gp.py`, which remembers all points. What is remembered here is m_n and L_n^-1 of every
+episode, from which the intersection of all confidence sets follows.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Bool, Float
+
+from .._jax import EXACT, PLAN
+from ..errors import UserError
+from ..kernels import FeatureMap
+from ..kernels.base import cast
+from ..kernels.features import Inputs
+from ..task import Prior, Transitions
+from ..theory import confidence_width
+from ..types import Index, PRNGKey, Scalar
+from .checks import check_sizes, check_transitions, no_common_point
+from .functions import GPDynamics, GPSamples, Stack, join
+from .gp import DEFAULT_OPTIONS, GPOptions
+from .model import Model
+from .pathwise import WeightedFeatures
+from .posterior import root
+from .truncation import Interval, is_empty, truncate
+from .uncertainty import UNCERTAINTIES, UncertaintyMeasure
+
+__all__ = ["WeightBelief"]
+
+
+BLOCK = 64
+"""Episodes whose confidence sets are intersected at once."""
+
+
+class Weights(eqx.Module):
+    """What is known of the weights of the outputs that share a kernel: now, and after every update so far."""
+
+    phi: FeatureMap
+    noise: Scalar
+    precision: Float[Array, "p p"]
+    """V_n."""
+    moment: Float[Array, "k p"]
+    """y^T Phi / sigma_w^2."""
+    mean: Float[Array, "E1 k p"]
+    """m_0, m_1, .. m_n, then anything."""
+    inverse: Float[Array, "E1 p p"]
+    """L_0^-1, L_1^-1, .."""
+    beta: Float[Array, " E1"]
+    now: Index
+    """n."""
+
+    @classmethod
+    def none(cls, phi: FeatureMap, size: int, outputs: int, noise: Scalar, bound: float, episodes: int) -> "Weights":
+        """The prior: w ~ N(0, I)."""
+        eye = jnp.eye(size, dtype=EXACT)
+        return cls(
+            phi=phi,
+            noise=noise,
+            precision=eye,
+            moment=jnp.zeros((outputs, size), EXACT),
+            mean=jnp.zeros((episodes + 1, outputs, size), EXACT),
+            inverse=jnp.broadcast_to(eye, (episodes + 1, size, size)),
+            beta=jnp.full(episodes + 1, bound, EXACT),
+            now=jnp.zeros((), jnp.int32),
+        )
+
+    def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"]) -> "Weights":
+        """After T more points; beta_n is left to be set."""
+        features = self.phi(inputs.T) / self.noise
+        precision = self.precision + features @ features.T
+        moment = self.moment + targets.T @ features.T / self.noise
+        inverse = solve_triangular(jnp.linalg.cholesky(precision), jnp.eye(len(precision), dtype=EXACT), lower=True)
+        put = lambda past, new: jax.lax.dynamic_update_index_in_dim(past, new, self.now + 1, 0)  # noqa: E731
+        return Weights(
+            phi=self.phi,
+            noise=self.noise,
+            precision=precision,
+            moment=moment,
+            mean=put(self.mean, moment @ inverse.T @ inverse),
+            inverse=put(self.inverse, inverse),
+            beta=self.beta,
+            now=self.now + 1,
+        )
+
+    def with_width(self, beta: Scalar) -> "Weights":
+        return eqx.tree_at(lambda w: w.beta, self, self.beta.at[self.now].set(beta))
+
+    def information(self) -> Scalar:
+        """1/2 ln det V_n."""
+        return -jnp.sum(jnp.log(jnp.diagonal(self.inverse[self.now])))
+
+    def function(self, weights: Float[Array, "k p"]) -> WeightedFeatures:
+        return cast(WeightedFeatures(self.phi, weights), PLAN)
+
+    def interval(self, z: Inputs, first: Index, count: int) -> Interval:
+        """The intersection of mu_i -+ beta_i sigma_i for i = first .. first + count - 1, as far as they are past."""
+        features = self.phi(z.astype(EXACT))
+        part = lambda past: jax.lax.dynamic_slice_in_dim(past, first, count)  # noqa: E731
+        mean = jnp.tensordot(part(self.mean), features, 1)
+        deviation = jax.vmap(_length)(jnp.tensordot(part(self.inverse), features, 1))
+        shape = (-1, *(1,) * (mean.ndim - 1))
+        width = part(self.beta).reshape(shape) * deviation[:, None]
+        past = (first + jnp.arange(count, dtype=jnp.int32) <= self.now).reshape(shape)
+        low, high = jnp.where(past, mean - width, -jnp.inf), jnp.where(past, mean + width, jnp.inf)
+        return Interval(jnp.max(low, axis=0), jnp.min(high, axis=0))
+
+    def __call__(self, z: Inputs) -> Interval:
+        """The intersection of all confidence sets so far, in blocks: early episodes are cheap."""
+        size = min(BLOCK, self.beta.shape[0])
+
+        def narrow(i: Index, so_far: Interval) -> Interval:
+            first = jnp.minimum(i * size, self.beta.shape[0] - size)
+            part = self.interval(z, first, size)
+            return Interval(jnp.maximum(so_far.low, part.low), jnp.minimum(so_far.high, part.high))
+
+        everything = jnp.full((self.moment.shape[0], *z.shape[1:]), jnp.inf, EXACT)
+        return jax.lax.fori_loop(0, self.now // size + 1, narrow, Interval(-everything, everything))
+
+
+class WeightVariance(eqx.Module):
+    """sigma_n^2(z) = |L_n^-1 phi(z)|^2."""
+
+    phi: FeatureMap
+    inverse: Float[Array, "p p"]
+
+    def __call__(self, z: Inputs) -> Float[Array, "*C"]:
+        return jnp.sum((self.inverse @ self.phi(z.astype(EXACT))) ** 2, axis=0)
+
+
+def _length(v: Float[Array, "p *C"]) -> Float[Array, "*C"]:
+    return root(jnp.sum(v**2, axis=0))
+
+
+class WeightBelief(eqx.Module):
+    """All that is known after n updates, for kernels of finite rank."""
+
+    prior: Prior = eqx.field(static=True)
+    options: GPOptions = eqx.field(static=True)
+    model: Model
+    groups: tuple[Weights, ...]
+    gap: Bool[Array, " dx"]
+    """For which output the confidence sets had no common point, the first time that happened,"""
+    gap_at: Float[Array, " dz"]
+    """where,"""
+    gap_update: Index
+    """and after which update; -1 if never."""
+
+    @classmethod
+    def create(cls, prior: Prior, dz: int, episodes: int, options: GPOptions = DEFAULT_OPTIONS) -> "WeightBelief":
+        """The prior, with room for so many episodes; conditioned on the prior's own data, if any."""
+        model = Model.of(prior)
+        check_sizes(model, dz)
+        _check_options(model, prior, options)
+        bound = np.inf if prior.bound is None else prior.bound
+        belief = cls(
+            prior=prior,
+            options=options,
+            model=model,
+            groups=tuple(
+                Weights.none(
+                    kernel.features(jax.random.key(0), 0), kernel.rank or 0, outputs, noise, bound, episodes + 1
+                )
+                for kernel, noise, outputs in zip(model.kernels, model.noise, model.group_sizes, strict=True)
+            ),
+            gap=jnp.zeros(model.outputs, bool),
+            gap_at=jnp.zeros(dz, EXACT),
+            gap_update=jnp.full((), -1, jnp.int32),
+        )
+        return belief if prior.data is None else belief.update(prior.data)
+
+    @staticmethod
+    def fits(prior: Prior, options: GPOptions) -> bool:
+        """Whether this belief can stand for that of all points."""
+        kernels = Model.of(prior).kernels
+        return all(k.rank is not None for k in kernels) and options.sampler != "particles" and not options.fitted
+
+    def nominal(self) -> GPDynamics:
+        return _nominal(self)
+
+    def uncertainty(self) -> UncertaintyMeasure:
+        return _uncertainty(self)
+
+    def samples(self, key: PRNGKey, count: int) -> GPSamples:
+        return _samples(self, key, count)
+
+    def width(self) -> Float[Array, " dx"]:
+        """beta_n of each output."""
+        each = jnp.stack([group.beta[group.now] for group in self.groups])
+        return jnp.broadcast_to(each, (self.model.outputs,))
+
+    def update(self, data: Transitions) -> "WeightBelief":
+        """The belief after these transitions."""
+        dx, dz = self.model.outputs, self.gap_at.shape[0]
+        check_transitions(data, dx, dz - dx)
+        if not len(data.actions):
+            return self
+        room = self.groups[0].beta.shape[0] - 1
+        if int(self.groups[0].now) >= room:
+            raise UserError(f"the belief has room for {room} updates; create it for more episodes.")
+        return self.append(*(jnp.asarray(part, EXACT) for part in data))
+
+    def append(self, x: Float[Array, "T dx"], a: Float[Array, "T da"], y: Float[Array, "T dx"]) -> "WeightBelief":
+        """The same without a look at the data: for use within compiled programs."""
+        return _append(self, x, a, y)
+
+    def objection(self) -> str | None:
+        """What the data say against the assumptions: that the confidence sets so far have no common point."""
+        if self.prior.bound is None or int(self.gap_update) < 0:
+            return None
+        offline = int(self.prior.data is not None and len(self.prior.data.actions) > 0)
+        output = int(np.argmax(np.asarray(self.gap)))
+        return no_common_point(int(self.gap_update) - offline, np.asarray(self.gap_at), output)
+
+
+def _check_options(model: Model, prior: Prior, options: GPOptions) -> None:
+    for kernel in model.kernels:
+        if kernel.rank is None:
+            raise UserError(
+                f"{kernel.describe()} has infinitely many features; use GPBelief, which remembers the data."
+            )
+    if options.sampler == "particles" or options.fitted:
+        raise UserError("a belief of weights has no particles and fits nothing; use GPBelief.")
+    if options.sampler == "truncated" and prior.bound is None:
+        raise UserError(
+            f"prior '{prior.name}' has no bound B on the mismatch, so there is nothing to truncate samples to; "
+            "use a prior with a bound, or another sampler."
+        )
+
+
+@eqx.filter_jit
+def _append(
+    belief: WeightBelief, x: Float[Array, "T dx"], a: Float[Array, "T da"], y: Float[Array, "T dx"]
+) -> WeightBelief:
+    model, options = belief.model, belief.options
+    inputs = jax.vmap(join)(x, a)
+    targets = model.split(jax.vmap(model.frame.drop)(x, a, y))
+    groups = tuple(group.append(inputs, part) for group, part in zip(belief.groups, targets, strict=True))
+    if belief.prior.bound is None:
+        return eqx.tree_at(lambda b: b.groups, belief, groups)
+    gained = jnp.stack([group.information() for group in groups])
+    beta = confidence_width(gained, belief.prior.bound, model.noise, model.outputs, options.delta, options.convention)
+    groups = tuple(group.with_width(b) for group, b in zip(groups, beta, strict=True))
+    return _look_for_gaps(eqx.tree_at(lambda b: b.groups, belief, groups), inputs)
+
+
+def _look_for_gaps(belief: WeightBelief, inputs: Float[Array, "T dz"]) -> WeightBelief:
+    """Whether the confidence sets up to now have no common point at one of the new inputs."""
+    now = belief.groups[0].now
+    empty = jnp.concatenate([is_empty(group(inputs.T)) for group in belief.groups])  # [dx, T]
+    first = jnp.any(empty) & (belief.gap_update < 0)
+    worst = jnp.argmax(jnp.any(empty, axis=0))
+    return eqx.tree_at(
+        lambda b: (b.gap, b.gap_at, b.gap_update),
+        belief,
+        (
+            jnp.where(first, empty[:, worst], belief.gap),
+            jnp.where(first, inputs[worst], belief.gap_at),
+            jnp.where(first, now, belief.gap_update),
+        ),
+    )
+
+
+@eqx.filter_jit
+def _nominal(belief: WeightBelief) -> GPDynamics:
+    return GPDynamics(belief.model.frame, tuple(group.function(group.mean[group.now]) for group in belief.groups))
+
+
+@eqx.filter_jit
+def _uncertainty(belief: WeightBelief) -> UncertaintyMeasure:
+    variances = tuple(WeightVariance(group.phi, group.inverse[group.now]) for group in belief.groups)
+    measure = UNCERTAINTIES[belief.options.uncertainty]
+    return measure(variances, belief.model.frame.scale, belief.model.noise_of_each_output())
+
+
+@eqx.filter_jit
+def _samples(belief: WeightBelief, key: PRNGKey, count: int) -> GPSamples:
+    """Prior weights, drawn once with the run's key, cut to the envelope; or posterior weights m_n + L_n^-T xi."""
+    truncated = belief.options.sampler == "truncated"
+    if not truncated:
+        key = jax.random.fold_in(key, belief.groups[0].now)
+    parts = []
+    for i, group in enumerate(belief.groups):
+        xi = jax.random.normal(jax.random.fold_in(key, i), (count, *group.moment.shape), EXACT)
+        weights = xi if truncated else group.mean[group.now] + xi @ group.inverse[group.now]
+        function = group.function(group.moment)
+        stack = Stack.varying(function, lambda f: f.weights, weights.astype(PLAN))
+        parts.append(truncate(stack, group) if truncated else stack)
+    return GPSamples(belief.model.frame, tuple(parts))

@@ -1,0 +1,180 @@
+"""Problem (1) over a class of policies, as the paper analyses it: whole episodes, from the initial distribution.
+
+pi_n = argmax over Pi of J_r(pi, mu_n)
+subject to  J_c(pi, f_n^m) <= d - Delta_zeta  for all m,   J_{s_n}(pi, mu_n) >= d_sigma^n
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from .._jax import PLAN
+from ..policies import Parameters, PolicyClass
+from ..problem import Evaluation, Problem
+from ..types import Action, Index, PRNGKey, Scalar, State
+from .protocol import Decision, Solution
+from .returns import Returns
+
+__all__ = ["ClassPolicy", "ExactSearch", "Found", "JudgedPolicies"]
+
+
+class ClassPolicy(eqx.Module):
+    """pi_theta, with what its solver knows about it. It has no state of its own."""
+
+    problem: Problem
+    policies: PolicyClass
+    theta: Parameters
+    evaluation: Evaluation
+    evaluated: Scalar
+
+    def act(self, x: State, state: None, key: PRNGKey) -> tuple[Decision, None]:
+        action, gained = _act(self.policies, self.theta, self.problem, x)
+        return Decision(action, self.evaluation, gained, self.evaluated), None
+
+
+@eqx.filter_jit
+def _act(policies: PolicyClass, theta: Parameters, problem: Problem, x: State) -> tuple[Action, Scalar]:
+    action = policies(theta, x)
+    return action, problem.uncertainty(x, action)
+
+
+def nominal(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters) -> tuple[Scalar, Scalar]:
+    """J_r(pi, mu_n) and J_{s_n}(pi, mu_n)."""
+    seen = lambda x, a, y: problem.uncertainty(x, a).astype(x.dtype)  # noqa: E731
+    reward, information = returns.expected(
+        problem.nominal, lambda x: policies(theta.astype(x.dtype), x), (problem.reward, seen)
+    )
+    return reward, information
+
+
+def excess(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters, m: Index) -> Scalar:
+    """max(J_c(pi, f_n^m) - d + Delta_zeta, 0)."""
+    assert problem.samples is not None
+    act = lambda x: policies(theta.astype(x.dtype), x)  # noqa: E731
+    cost = returns.expected(problem.samples.member(m), act, (problem.cost,), problem.aggregation)[0]
+    hinge = jnp.maximum(cost - problem.bound, 0)
+    return jnp.where(jnp.isnan(hinge), jnp.inf, hinge)
+
+
+class JudgedPolicies(NamedTuple):
+    """What the nominal dynamics says of every policy of a finite class."""
+
+    rewards: Float[Array, " P"]
+    information: Float[Array, " P"]
+
+
+class Found(NamedTuple):
+    """Where in the lattice the solution is, and what is known of it."""
+
+    place: Index
+    evaluation: Evaluation
+    evaluated: Scalar
+    """Share of the pairs of policy and sample that had to be evaluated."""
+
+
+class _Scan(NamedTuple):
+    """Going through the policies, the best first."""
+
+    position: Index
+    probe: Int[Array, " q"]
+    """The samples that were most binding lately: most policies that are not safe fail on one of them."""
+    violation: Scalar
+    """Of the last policy that was looked at."""
+    asked: Index
+
+
+class ExactSearch(eqx.Module):
+    """The exact solution for a finite class: policies in the order of their reward, until one is safe on every sample.
+
+    Those that see enough come first. If none of them is safe, Problem (1) is infeasible, and that is proved, not only
+    not found; the solution is then the greedy policy.
+    """
+
+    policies: PolicyClass
+    returns: Returns
+    probes: int = eqx.field(static=True, default=8)
+    block: int = eqx.field(static=True, default=512)
+    """Samples, or policies on the nominal dynamics, that are evaluated at once."""
+
+    def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
+        found = self.search(problem)
+        theta = self.policies.lattice()[found.place]
+        policy = ClassPolicy(problem, self.policies, theta, found.evaluation, found.evaluated)
+        return Solution(policy, x, None, found.evaluation, float(problem.threshold))
+
+    @eqx.filter_jit
+    def search(self, problem: Problem) -> Found:
+        """The policy of the lattice that solves Problem (1)."""
+        lattice, judged = self.policies.lattice(), self.judge(problem)
+        enough = judged.information >= problem.threshold
+        rewards = judged.rewards
+        # So much that every policy that sees enough comes before those that do not.
+        behind = jnp.where(enough, 0, jnp.max(rewards) - jnp.min(rewards) + 1)
+        ranked = jnp.argsort(rewards - behind, descending=True).astype(jnp.int32)
+        size = problem.sample_count
+        if size == 0:
+            best, violation, share = ranked[0], jnp.zeros((), PLAN), jnp.zeros((), PLAN)
+        else:
+            end = self._scan(problem, lattice[ranked])
+            best, violation = jax.lax.cond(
+                end.violation <= 0,
+                lambda: (ranked[end.position - 1], end.violation),
+                lambda: self._least_violating(problem),
+            )
+            share = (end.asked / (size * len(lattice))).astype(PLAN)
+        return Found(best, Evaluation(rewards[best], violation, judged.information[best]), share)
+
+    def judge(self, problem: Problem) -> JudgedPolicies:
+        """J_r and J_s of all policies."""
+        rewards, information = jax.lax.map(
+            lambda theta: nominal(problem, self.returns, self.policies, theta),
+            self.policies.lattice(),
+            batch_size=self.block,
+        )
+        return JudgedPolicies(rewards, information)
+
+    def excesses(self, problem: Problem, theta: Parameters, members: Int[Array, " q"]) -> Float[Array, " q"]:
+        """The excess of one policy on these samples."""
+        return jax.lax.map(
+            lambda m: excess(problem, self.returns, self.policies, theta, m), members, batch_size=self.block
+        )
+
+    def violations(self, problem: Problem) -> Float[Array, " P"]:
+        """max_m of the excess of every policy: 0 for those in Pi_safe^n."""
+        every = jnp.arange(problem.sample_count, dtype=jnp.int32)
+        return jax.lax.map(lambda theta: jnp.max(self.excesses(problem, theta, every)), self.policies.lattice())
+
+    def _scan(self, problem: Problem, ranked: Float[Array, "P k"]) -> _Scan:
+        """The first safe policy is the one before `position`; if there is none, the violation stays positive."""
+        size = problem.sample_count
+        every = jnp.arange(size, dtype=jnp.int32)
+
+        def look(scan: _Scan) -> _Scan:
+            theta = ranked[scan.position]
+            probed = jnp.max(self.excesses(problem, theta, scan.probe))
+
+            def everywhere() -> tuple[Scalar, Int[Array, " q"], Index]:
+                hinges = self.excesses(problem, theta, every)
+                binding = jax.lax.top_k(hinges, len(scan.probe))[1].astype(jnp.int32)
+                return jnp.max(hinges), binding, jnp.asarray(size, jnp.int32)
+
+            nothing = jnp.zeros((), jnp.int32)
+            violation, probe, asked = jax.lax.cond(probed > 0, lambda: (probed, scan.probe, nothing), everywhere)
+            return _Scan(scan.position + 1, probe, violation, scan.asked + asked + len(scan.probe))
+
+        start = _Scan(
+            position=jnp.zeros((), jnp.int32),
+            probe=every[: min(self.probes, size)],
+            violation=jnp.full((), jnp.inf, PLAN),
+            asked=jnp.zeros((), jnp.int32),
+        )
+        return jax.lax.while_loop(lambda s: (s.violation > 0) & (s.position < len(ranked)), look, start)
+
+    def _least_violating(self, problem: Problem) -> tuple[Index, Scalar]:
+        """No policy is safe on all samples: the one whose worst sample is least violated."""
+        violations = self.violations(problem)
+        best = jnp.argmin(violations).astype(jnp.int32)
+        return best, violations[best]

@@ -1,0 +1,131 @@
+"""What the numbers mean, in plain words."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from .assumptions import Assumption
+from .calculator import Calculator
+from .words import number, power
+
+__all__ = ["conclusions"]
+
+
+def conclusions(c: Calculator, assumptions: Sequence[Assumption] = ()) -> Iterator[str]:
+    """One sentence or two for each thing that a user should know."""
+    if c.setting.bound is None:
+        yield "No bound B on the mismatch is known, so neither M nor beta_n can be computed: nothing can be certified."
+    else:
+        yield from _guarantee(c)
+        yield from _in_use(c)
+        yield from _horizon(c)
+    yield from _vacuous(c)
+    violated = [a.label for a in assumptions if a.standing == "violated"]
+    if needed := [label for label in violated if label in FOR_SAFETY]:
+        yield f"No number of samples gives a certificate here: {_violated(needed)}."
+    if others := [label for label in violated if label not in FOR_SAFETY]:
+        yield f"The bounds on episodes and optimality do not apply: {_violated(others)}."
+
+
+FOR_SAFETY = ("process_noise", "rkhs", "prior_knowledge")
+"""The assumptions of the safety theorem; the optimality theorem has two more."""
+
+
+def _violated(labels: Sequence[str]) -> str:
+    return f"assumption {labels[0]} is violated" if len(labels) == 1 else f"{' and '.join(labels)} are violated"
+
+
+def _needed(c: Calculator, zeta: float) -> str:
+    log_m = c.log_samples(zeta)
+    return power(log_m / math.log(10)) if math.isfinite(log_m) else "more than any number of"
+
+
+def _guarantee(c: Calculator) -> Iterator[str]:
+    zeta, needed = number(c.setting.closeness), _needed(c, c.setting.closeness)
+    if c.setting.samples is None:
+        yield f"The theory asks for {needed} samples at zeta = {zeta}."
+    elif c.tightening_suffices:
+        return  # there is more to say about the tightening in use
+    elif not c.enough(c.setting.closeness):
+        yield (
+            f"With M = {c.setting.samples} samples no guarantee holds: the theory asks for {needed} samples at "
+            f"zeta = {zeta}."
+        )
+    else:
+        yield (
+            f"M = {c.setting.samples} samples of the prior are enough for zeta = {zeta}, where the theory asks for "
+            f"{needed}: if the assumptions hold, plans that keep {number(c.tightening(c.setting.closeness))} below the "
+            f"budget on every sample are safe in all episodes with probability {_promised(c)}."
+        )
+
+
+def _promised(c: Calculator) -> str:
+    """1 - 2 delta: the samples and the confidence sets may fail."""
+    return f"1 - 2 delta = {number(1 - 2 * c.setting.delta)}"
+
+
+def _horizon(c: Calculator) -> Iterator[str]:
+    M = c.setting.samples
+    if M is None or c.longest is None:
+        return
+    steps = "1 step" if c.longest == 1 else f"{c.longest} steps"
+    start = f"The longest episode that {M} samples certify with this kernel is {steps}"
+    if c.longest == c.harmless and c.longest > 0:
+        start += ", in which costs cannot differ by the margin whatever the dynamics is"
+    if c.norm_exponent >= c.affordable:
+        yield (
+            f"{start}: B = {number(c.bound)} alone makes the exponent {number(c.norm_exponent)}, and {M} samples "
+            f"afford {number(c.affordable)}."
+        )
+    elif c.smallest_zeta is None:
+        yield f"{start}: they afford the exponent {number(c.affordable)}, and no zeta has so small a one."
+    else:
+        yield (
+            f"{start} (T = {c.setting.horizon}): the smallest zeta they certify is {number(c.smallest_zeta)}, which "
+            f"asks for the tightening {number(c.tightening(c.smallest_zeta))}."
+        )
+
+
+def _in_use(c: Calculator) -> Iterator[str]:
+    """The tightening that a run uses."""
+    in_use = c.setting.tightening
+    if in_use is None:
+        return
+    if in_use == 0:
+        yield "The tightening in use is 0: it covers no sample but the truth itself."
+    elif math.isinf(c.covered):
+        yield f"The tightening {number(in_use)} in use is more than costs can differ by: any sample will do."
+    elif c.tightening_suffices:
+        yield (
+            f"The tightening {number(in_use)} and the {c.setting.samples} samples in use are enough: it covers samples "
+            f"within zeta = {number(c.covered)}, for which the theory asks for {_needed(c, c.covered)} samples of the "
+            f"prior. If the assumptions hold, every episode is safe with probability {_promised(c)}."
+        )
+    else:
+        yield (
+            f"The tightening {number(in_use)} in use is a heuristic: it covers samples within zeta = "
+            f"{number(c.covered)}, for which the theory asks for {_needed(c, c.covered)} samples."
+        )
+
+
+def _vacuous(c: Calculator) -> Iterator[str]:
+    """Numbers that say less than they seem to."""
+    setting = c.setting
+    if setting.margin is None:
+        yield (
+            f"The margin Delta of safe policies is not known. The most optimistic value, {number(setting.room)}, was "
+            "used: all that the budget leaves. A smaller one asks for a smaller zeta and more samples."
+        )
+    if math.isinf(setting.closeness_limit):
+        yield "Every zeta is admissible: whatever the dynamics, costs cannot differ by more than the margin."
+    if setting.delta >= 0.5:
+        yield f"delta = {number(setting.delta)} promises nothing: safety holds with probability 1 - 2 delta."
+    if not c.calibrated:
+        yield (
+            "The paper's beta_n is too narrow for sigma_w < 1: samples that are cut to it may be moved away from the "
+            "truth, and nothing that rests on it is certified."
+        )
+    if c.vacuous_accuracy:
+        yield (
+            f"The optimality theorem says nothing here: epsilon = {number(setting.accuracy)} and Delta_zeta leave no "
+            "policy to compare with."
+        )
