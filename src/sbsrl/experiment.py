@@ -8,7 +8,7 @@ from .loop import Experiment, Learner
 from .methods import Method, make_method
 from .policies import PolicyClass
 from .settings import Settings
-from .solve import ICEM, ExactSearch, ReplanningSolver, Solver, expectation
+from .solve import ICEM, EvolutionSearch, ExactSearch, GradientSearch, ReplanningSolver, Solver, expectation
 from .task import Task
 from .tasks import make_task
 
@@ -46,6 +46,16 @@ def _exact(task: Task, settings: Settings) -> Solver:
     return ExactSearch(_policies(task), expectation(task))
 
 
+def _evolution(task: Task, settings: Settings) -> Solver:
+    return EvolutionSearch.create(
+        _policies(task), expectation(task), settings.candidates, settings.elites, settings.iterations
+    )
+
+
+def _gradient(task: Task, settings: Settings) -> Solver:
+    return GradientSearch(_policies(task), expectation(task))
+
+
 def _policies(task: Task) -> PolicyClass:
     if task.policies is None:
         raise UserError(f"{task.name} has no class of policies to search; use solver=icem, which plans actions.")
@@ -55,6 +65,8 @@ def _policies(task: Task) -> PolicyClass:
 SOLVERS: dict[str, Callable[[Task, Settings], Solver]] = {
     "icem": _replanning,
     "exact": _exact,
+    "evolution": _evolution,
+    "gradient": _gradient,
 }
 
 

@@ -44,7 +44,7 @@ class Settings:
     actsafe_episodes: int = _setting(3, "episodes that the method actsafe explores before it exploits", 0)
     cost_penalty: float = _setting(1000.0, "lambda_c: weight of a violation, summed over the samples", 0)
     exploration_penalty: float = _setting(10.0, "lambda_sigma: weight of missing information", 0)
-    solver: str = _setting("icem", "how Problem (1) is solved: icem plans actions; exact searches the task's policies")
+    solver: str = _setting("icem", "icem plans actions; exact, gradient and evolution search the task's policies")
     horizon: int = _setting(20, "H: control steps a plan looks ahead", 2, 1000)
     candidates: int = _setting(504, "action sequences in the first iteration of iCEM", 4, 1_000_000)
     elites: int = _setting(24, "best sequences that the next iteration is fitted to", 2, 100_000)

@@ -70,7 +70,7 @@ COMPOSED = [
     SquaredExponential((0.5, 2.0)),
     Linear((1.0, 0.3)),
     Matern((1.0, 1.0), 0.5) + Linear((1.0, 1.0)),
-    SquaredExponential((1.0, 0.5)) * Linear((0.5, 1.0)),
+    SquaredExponential((9.0, 9.0)) * Linear((0.5, 1.0)),
     3.0 * Matern((0.4, 1.0), 2.5),
     SquaredExponential((0.5, 0.5, 0.5)).on(Angles((0,), 2)),
     Linear((1.0, 1.0)).on(Tanh((0.5, 0.5))),
@@ -95,6 +95,16 @@ def test_the_constant_of_a_linear_kernel_is_attained_in_a_corner():
     direction /= np.linalg.norm(direction)
     quotient = kernel(jnp.asarray(corner), jnp.asarray(direction)) - kernel(jnp.asarray(corner), jnp.zeros(2))
     assert float(quotient) == pytest.approx(kernel_lipschitz(kernel, LIMITS), rel=1e-12)
+
+
+def test_the_constants_of_sums_products_and_multiples_follow_the_rules_of_slopes():
+    """L_1 + L_2, L_1 sup k_2 + L_2 sup k_1 and a L; to 1e-12."""
+    smooth, linear = SquaredExponential((0.5, 2.0)), Linear((1.0, 0.3))
+    one, other = (kernel_lipschitz(kernel, LIMITS) for kernel in (smooth, linear))
+    assert kernel_lipschitz(smooth + linear, LIMITS) == pytest.approx(one + other, rel=1e-12)
+    product = one * linear.supremum(LIMITS) + other
+    assert kernel_lipschitz(smooth * linear, LIMITS) == pytest.approx(product, rel=1e-12)
+    assert kernel_lipschitz(3.0 * linear, LIMITS) == pytest.approx(3 * other, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,12 @@ def test_the_bound_by_features_is_the_minimum(zeta):
     assert searched * (1 - 1e-6) <= found <= searched * 1.03 + 0.01
 
 
+@pytest.mark.parametrize("zeta", [1e-150, 1e3])
+def test_the_bound_by_features_uses_up_zeta_beyond_its_table(zeta):
+    """One feature of supremum 1 is exact at every zeta."""
+    np.testing.assert_allclose(levels_exponent(Levels(0, np.ones(1), 0.0), zeta), two_sided(zeta), rtol=1e-12)
+
+
 def test_what_is_not_counted_costs_as_much_as_markov_says():
     """(1 - 0.001) zeta for what is counted, and -ln(1 - sqrt(2 / pi) rest / (0.001 zeta)) for the rest."""
     levels = Levels(0, np.ones(1), 1e-7)

@@ -15,19 +15,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from .._jax import PLAN
-from ..problem import Candidates, Evaluation, Problem, Trajectories, excess, feasible, information, nominal_returns
+from ..problem import Evaluation, Problem, feasible
 from ..types import Actions, Flag, Index, PRNGKey, Scalar, State
 from .colour import coloured_basis, coloured_noise
-from .lazy import Search, evaluate_lazily
+from .judge import Judge, OpenLoop
 
 __all__ = ["ICEM", "Memory", "Plan"]
 
-
-NOMINAL_BLOCK = 128
-"""Candidates whose nominal trajectories are computed at once."""
 
 SMALLEST_CHUNK, LARGEST_CHUNK = 16, 128
 """Fewer do not keep the processor busy; more do not stay in its cache, and many would be evaluated in vain."""
@@ -86,6 +83,8 @@ class ICEM(eqx.Module):
     """Candidates evaluated at once on a sample; None takes as many as there are elites, within reason."""
     lazy: bool = eqx.field(static=True, default=True)
     """False evaluates every candidate on every sample: the same plan, slower."""
+    judge: Judge = OpenLoop()
+    """What a candidate is: a sequence of actions, or the parameters of a policy."""
 
     @property
     def population(self) -> tuple[int, ...]:
@@ -156,7 +155,9 @@ class ICEM(eqx.Module):
 
     def _iterate(self, problem: Problem, x: State, warm: Flag, i: Index, search: _Search, key: PRNGKey) -> _Search:
         pool, alive, known = self._pool(warm, i, search, key)
-        found = self._evaluate(problem, x, pool, alive, known, search.binding)
+        wanted = self.elites if self.lazy else len(pool)
+        chunk = self.chunk or min(max(self.elites, SMALLEST_CHUNK), LARGEST_CHUNK)
+        found = self.judge.evaluate(problem, x, pool, alive, known, search.binding, wanted, chunk)
         evaluation = found.evaluation()
         order = jax.lax.top_k(evaluation.value, self.elites)[1]
         elites = pool[order]
@@ -173,57 +174,6 @@ class ICEM(eqx.Module):
             binding=0.5 * (search.binding + found.violated_share(search.binding)),
             pairs=search.pairs + jnp.sum(found.asked, dtype=jnp.int32),
         )
-
-    def _evaluate(
-        self,
-        problem: Problem,
-        x: State,
-        pool: Float[Array, "P H da"],
-        alive: Bool[Array, " P"],
-        known: Evaluation,
-        binding: Float[Array, " M"],
-    ) -> Search:
-        """The value of every candidate that may be an elite or the plan to follow."""
-        actions = jnp.moveaxis(pool, 0, -1)
-        last = jnp.max(jnp.where(alive, jnp.arange(len(pool), dtype=jnp.int32), 0))
-        returns, states = self._nominal(problem, x, actions, last + 1)
-        samples = problem.samples
-
-        def hinge(rows: Int[Array, " C"], m: Index) -> Float[Array, " C"]:
-            assert samples is not None
-            return excess(problem, samples.member(m), x, actions[:, :, rows])
-
-        return evaluate_lazily(
-            problem,
-            jnp.where(alive, returns, -jnp.inf),
-            known,
-            lambda rows: information(problem, states[:, :, rows], actions[:, :, rows]),
-            hinge,
-            jnp.argsort(-binding),
-            self.elites if self.lazy else len(pool),
-            self.chunk or min(max(self.elites, SMALLEST_CHUNK), LARGEST_CHUNK),
-        )
-
-    def _nominal(
-        self, problem: Problem, x: State, actions: Candidates, count: Index
-    ) -> tuple[Float[Array, " P"], Trajectories]:
-        """Returns and trajectories of the first `count` candidates, in blocks that stay in the cache."""
-        size = actions.shape[-1]
-        blocks = -(-size // NOMINAL_BLOCK)
-        padded = jnp.pad(actions, ((0, 0), (0, 0), (0, blocks * NOMINAL_BLOCK - size)))
-
-        def evaluate(i: Index) -> tuple[Float[Array, " b"], Trajectories]:
-            part = jax.lax.dynamic_slice_in_dim(padded, i * NOMINAL_BLOCK, NOMINAL_BLOCK, axis=-1)
-            return nominal_returns(problem, x, part)
-
-        def skip(i: Index) -> tuple[Float[Array, " b"], Trajectories]:
-            nothing = jnp.zeros((self.horizon + 1, x.shape[0], NOMINAL_BLOCK), x.dtype)
-            return jnp.full(NOMINAL_BLOCK, -jnp.inf, x.dtype), nothing
-
-        returns, states = jax.lax.map(
-            lambda i: jax.lax.cond(i * NOMINAL_BLOCK < count, evaluate, skip, i), jnp.arange(blocks, dtype=jnp.int32)
-        )
-        return returns.reshape(-1)[:size], jnp.moveaxis(states, 0, -2).reshape(*states.shape[1:3], -1)[:, :, :size]
 
     def _pool(
         self, warm: Flag, i: Index, search: _Search, key: PRNGKey

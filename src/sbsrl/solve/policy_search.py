@@ -15,10 +15,16 @@ from .._jax import PLAN
 from ..policies import Parameters, PolicyClass
 from ..problem import Evaluation, Problem
 from ..types import Action, Index, PRNGKey, Scalar, State
+from .icem import ICEM
+from .judge import ClosedLoop
 from .protocol import Decision, Solution
-from .returns import Returns
+from .returns import Returns, policy_excess, policy_returns
 
-__all__ = ["ClassPolicy", "ExactSearch", "Found", "JudgedPolicies"]
+__all__ = ["ClassPolicy", "EvolutionSearch", "ExactSearch", "Found", "JudgedPolicies", "evaluate_policy"]
+
+
+BLOCK = 512
+"""Samples that are evaluated at once."""
 
 
 class ClassPolicy(eqx.Module):
@@ -39,24 +45,6 @@ class ClassPolicy(eqx.Module):
 def _act(policies: PolicyClass, theta: Parameters, problem: Problem, x: State) -> tuple[Action, Scalar]:
     action = policies(theta, x)
     return action, problem.uncertainty(x, action)
-
-
-def nominal(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters) -> tuple[Scalar, Scalar]:
-    """J_r(pi, mu_n) and J_{s_n}(pi, mu_n)."""
-    seen = lambda x, a, y: problem.uncertainty(x, a).astype(x.dtype)  # noqa: E731
-    reward, information = returns.expected(
-        problem.nominal, lambda x: policies(theta.astype(x.dtype), x), (problem.reward, seen)
-    )
-    return reward, information
-
-
-def excess(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters, m: Index) -> Scalar:
-    """max(J_c(pi, f_n^m) - d + Delta_zeta, 0)."""
-    assert problem.samples is not None
-    act = lambda x: policies(theta.astype(x.dtype), x)  # noqa: E731
-    cost = returns.expected(problem.samples.member(m), act, (problem.cost,), problem.aggregation)[0]
-    hinge = jnp.maximum(cost - problem.bound, 0)
-    return jnp.where(jnp.isnan(hinge), jnp.inf, hinge)
 
 
 class JudgedPolicies(NamedTuple):
@@ -96,7 +84,7 @@ class ExactSearch(eqx.Module):
     policies: PolicyClass
     returns: Returns
     probes: int = eqx.field(static=True, default=8)
-    block: int = eqx.field(static=True, default=512)
+    block: int = eqx.field(static=True, default=BLOCK)
     """Samples, or policies on the nominal dynamics, that are evaluated at once."""
 
     def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
@@ -130,7 +118,7 @@ class ExactSearch(eqx.Module):
     def judge(self, problem: Problem) -> JudgedPolicies:
         """J_r and J_s of all policies."""
         rewards, information = jax.lax.map(
-            lambda theta: nominal(problem, self.returns, self.policies, theta),
+            lambda theta: policy_returns(problem, self.returns, self.policies, theta),
             self.policies.lattice(),
             batch_size=self.block,
         )
@@ -139,7 +127,7 @@ class ExactSearch(eqx.Module):
     def excesses(self, problem: Problem, theta: Parameters, members: Int[Array, " q"]) -> Float[Array, " q"]:
         """The excess of one policy on these samples."""
         return jax.lax.map(
-            lambda m: excess(problem, self.returns, self.policies, theta, m), members, batch_size=self.block
+            lambda m: policy_excess(problem, self.returns, self.policies, theta, m), members, batch_size=self.block
         )
 
     def violations(self, problem: Problem) -> Float[Array, " P"]:
@@ -178,3 +166,41 @@ class ExactSearch(eqx.Module):
         violations = self.violations(problem)
         best = jnp.argmin(violations).astype(jnp.int32)
         return best, violations[best]
+
+
+class EvolutionSearch(eqx.Module):
+    """For parametric policies: iCEM with parameters in the place of actions. That it finds nothing is no proof."""
+
+    policies: PolicyClass
+    returns: Returns
+    planner: ICEM
+
+    @classmethod
+    def create(
+        cls, policies: PolicyClass, returns: Returns, candidates: int, elites: int, iterations: int
+    ) -> "EvolutionSearch":
+        """A search of so many candidates in the first of so many iterations."""
+        judge = ClosedLoop(policies, returns)
+        return cls(
+            policies,
+            returns,
+            ICEM(policies.low, policies.high, 1, candidates, elites, iterations, spread=1.0, judge=judge),
+        )
+
+    def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
+        plan, _ = self.planner.plan(problem, x, self.planner.forget(problem.sample_count), key)
+        theta = plan.actions[0]
+        evaluation = evaluate_policy(problem, self.returns, self.policies, theta)
+        policy = ClassPolicy(problem, self.policies, theta, evaluation, plan.evaluated)
+        return Solution(policy, x, None, evaluation, float(problem.threshold))
+
+
+@eqx.filter_jit
+def evaluate_policy(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters) -> Evaluation:
+    """All that Problem (1) asks of a policy, on every sample."""
+    reward, information = policy_returns(problem, returns, policies, theta)
+    every = jnp.arange(problem.sample_count, dtype=jnp.int32)
+    excesses = jax.lax.map(
+        lambda m: policy_excess(problem, returns, policies, theta, m), every, batch_size=min(BLOCK, max(1, len(every)))
+    )
+    return Evaluation(reward, jnp.max(excesses, initial=0), information)

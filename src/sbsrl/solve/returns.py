@@ -15,11 +15,20 @@ from jaxtyping import Array, Float
 
 from .._jax import PLAN
 from ..errors import UserError
-from ..problem import at_many
+from ..policies import Parameters, PolicyClass
+from ..problem import Problem, at_many
 from ..task import Aggregation, Task, aggregate
-from ..types import Action, Dynamics, PRNGKey, State, TransitionFunction
+from ..types import Action, Dynamics, Index, PRNGKey, Scalar, State, TransitionFunction
 
-__all__ = ["Quadrature", "Returns", "Scenarios", "expectation"]
+__all__ = [
+    "Quadrature",
+    "Returns",
+    "Scenarios",
+    "expectation",
+    "policy_cost",
+    "policy_excess",
+    "policy_returns",
+]
 
 Act = Callable[[State], Action]
 
@@ -113,6 +122,35 @@ class Scenarios(eqx.Module):
         _, each = jax.lax.scan(step, self.starts.T, jnp.moveaxis(self.noise, 0, -1))
         total = jax.vmap(jax.vmap(lambda g: aggregate(g, aggregation), in_axes=-1), in_axes=1)(each)
         return jnp.mean(total, axis=1)
+
+
+def policy_returns(
+    problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters
+) -> tuple[Scalar, Scalar]:
+    """J_r(pi, mu_n) and J_{s_n}(pi, mu_n)."""
+
+    def seen(x: State, a: Action, y: State) -> Scalar:
+        return problem.uncertainty(x, a).astype(x.dtype)
+
+    both = returns.expected(problem.nominal, _act(policies, theta), (problem.reward, seen))
+    return both[0], both[1]
+
+
+def policy_cost(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters, m: Index) -> Scalar:
+    """J_c(pi, f_n^m)."""
+    assert problem.samples is not None
+    act = _act(policies, theta)
+    return returns.expected(problem.samples.member(m), act, (problem.cost,), problem.aggregation)[0]
+
+
+def policy_excess(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters, m: Index) -> Scalar:
+    """max(J_c(pi, f_n^m) - d + Delta_zeta, 0)."""
+    hinge = jnp.maximum(policy_cost(problem, returns, policies, theta, m) - problem.bound, 0)
+    return jnp.where(jnp.isnan(hinge), jnp.inf, hinge)
+
+
+def _act(policies: PolicyClass, theta: Parameters) -> Act:
+    return lambda x: policies(theta.astype(x.dtype), x)
 
 
 def expectation(task: Task, count: int = 256) -> Returns:

@@ -1,0 +1,148 @@
+"""Problem (1) for parametric policies by gradients through the sampled dynamics.
+
+Sequential quadratic programming (SLSQP) from several starts. Of the M constraints only those of a working set are
+passed on: the samples that bind at the start, then those that the last solution violates, until it violates none.
+Derivatives are taken forwards, one pass a parameter: the parameters are few, and every kind of sample allows it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from scipy.optimize import minimize
+
+from .._jax import EXACT, PLAN
+from ..policies import Parameters, PolicyClass
+from ..problem import Evaluation, Problem
+from ..types import PRNGKey, State
+from .policy_search import ClassPolicy, evaluate_policy
+from .protocol import Solution
+from .returns import Returns, policy_cost, policy_returns
+
+__all__ = ["GradientSearch"]
+
+SLACK = 1e-4
+"""Constraints are asked for with this much to spare, in which rounding is lost."""
+
+
+class GradientSearch(eqx.Module):
+    """The best of the solutions from several starts that is safe on every sample, and sees enough if any does."""
+
+    policies: PolicyClass
+    returns: Returns
+    starts: int = eqx.field(static=True, default=4)
+    joining: int = eqx.field(static=True, default=8)
+    """Samples that join the working set at once."""
+    rounds: int = eqx.field(static=True, default=8)
+
+    def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
+        tries = [self._climb(problem, start) for start in self._starting_points(key)]
+        best = max(tries, key=lambda found: _rank(found.evaluation, float(problem.threshold)))
+        policy = ClassPolicy(problem, self.policies, best.theta, best.evaluation, jnp.ones((), PLAN))
+        return Solution(policy, x, None, best.evaluation, float(problem.threshold))
+
+    def _starting_points(self, key: PRNGKey) -> Float[np.ndarray, "s k"]:
+        """The middle of the box, and random points."""
+        low, high = np.array(self.policies.low), np.array(self.policies.high)
+        shares = np.asarray(jax.random.uniform(key, (self.starts - 1, len(low)), EXACT))
+        return np.concatenate([(low + high)[None] / 2, low + shares * (high - low)])
+
+    def _climb(self, problem: Problem, theta: Float[np.ndarray, " k"]) -> "_Climbed":
+        """From one start, with a growing working set; the best of all points it came to."""
+        asked = np.array([], np.int32)
+        seen = []
+        for _ in range(self.rounds):
+            costs = np.asarray(_costs(self, problem, jnp.asarray(theta)))
+            worst = np.argsort(-costs)[: self.joining].astype(np.int32)
+            seen.append(_Climbed(jnp.asarray(theta, PLAN), self._evaluate(problem, theta)))
+            if len(seen) > 1 and seen[-1].evaluation.violation <= 0:
+                break
+            asked = np.union1d(asked, worst).astype(np.int32)
+            theta = self._improve(problem, theta, asked)
+        return max(seen, key=lambda found: _rank(found.evaluation, float(problem.threshold)))
+
+    def _evaluate(self, problem: Problem, theta: Float[np.ndarray, " k"]) -> Evaluation:
+        return evaluate_policy(problem, self.returns, self.policies, jnp.asarray(theta, PLAN))
+
+    def _improve(
+        self, problem: Problem, theta: Float[np.ndarray, " k"], asked: Int[np.ndarray, " q"]
+    ) -> Float[np.ndarray, " k"]:
+        """The solution for the samples of the working set."""
+        members = jnp.asarray(np.resize(asked, self.joining * self.rounds))  # always as many: compiled once
+        functions = _Remembered(lambda point: _functions(self, problem, jnp.asarray(point), members))
+        spare = float(problem.bound) - SLACK
+        constraints = [
+            {"type": "ineq", "fun": lambda t: spare - functions(t)[0][2:], "jac": lambda t: -functions(t)[1][2:]}
+        ]
+        if problem.threshold > 0:
+            unit = float(problem.threshold)
+            seen = {
+                "type": "ineq",
+                "fun": lambda t: functions(t)[0][1] / unit - 1 - SLACK,
+                "jac": lambda t: functions(t)[1][1] / unit,
+            }
+            constraints.append(seen)
+        found = minimize(
+            lambda t: -functions(t)[0][0],
+            theta,
+            jac=lambda t: -functions(t)[1][0],
+            bounds=list(zip(self.policies.low, self.policies.high, strict=True)),
+            constraints=constraints,
+            method="SLSQP",
+            options={"maxiter": 50, "ftol": 1e-7},
+        )
+        return np.clip(found.x, self.policies.low, self.policies.high)
+
+
+class _Climbed(NamedTuple):
+    theta: Parameters
+    evaluation: Evaluation
+
+
+def _rank(evaluation: Evaluation, threshold: float) -> tuple[bool, bool, float]:
+    """Safe before not; among the safe, seeing enough before not, then by reward; among the others by violation."""
+    violation = float(evaluation.violation)
+    if violation > 0:
+        return False, False, -violation
+    return True, float(evaluation.information) >= threshold, float(evaluation.value)
+
+
+class _Remembered:
+    """A function that does not compute its last value again: the optimiser asks for value and slope one by one."""
+
+    def __init__(self, function: Callable[[Float[np.ndarray, " k"]], tuple[Array, Array]]) -> None:
+        self.function = function
+        self.last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
+
+    def __call__(self, point: Float[np.ndarray, " k"]) -> tuple[np.ndarray, np.ndarray]:
+        name = point.tobytes()
+        if self.last is None or self.last[0] != name:
+            values, slopes = self.function(point)
+            self.last = name, (np.asarray(values, float), np.asarray(slopes, float))
+        return self.last[1]
+
+
+@eqx.filter_jit
+def _functions(
+    search: GradientSearch, problem: Problem, theta: Parameters, members: Int[Array, " q"]
+) -> tuple[Float[Array, " v"], Float[Array, "v k"]]:
+    """J_r, J_s, and J_c on these samples, with their derivatives."""
+
+    def values(theta: Parameters) -> Float[Array, " v"]:
+        reward, information = policy_returns(problem, search.returns, search.policies, theta)
+        cost = lambda m: policy_cost(problem, search.returns, search.policies, theta, m)  # noqa: E731
+        return jnp.concatenate([jnp.stack([reward, information]), jax.vmap(cost)(members)])
+
+    return values(theta), jax.jacfwd(values)(theta)
+
+
+@eqx.filter_jit
+def _costs(search: GradientSearch, problem: Problem, theta: Parameters) -> Float[Array, " M"]:
+    """J_c on every sample."""
+    every = jnp.arange(problem.sample_count, dtype=jnp.int32)
+    cost = lambda m: policy_cost(problem, search.returns, search.policies, theta, m)  # noqa: E731
+    return jax.lax.map(cost, every, batch_size=max(1, min(512, problem.sample_count)))
