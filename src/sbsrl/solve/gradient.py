@@ -25,8 +25,11 @@ from .returns import Returns, policy_cost, policy_returns
 
 __all__ = ["GradientSearch"]
 
-SLACK = 1e-4
+SLACK = 1e-3
 """Constraints are asked for with this much to spare, in which rounding is lost."""
+
+FLAT = 1e-5
+"""Improvements below this are not sought: returns are computed in single precision."""
 
 
 class GradientSearch(eqx.Module):
@@ -93,7 +96,7 @@ class GradientSearch(eqx.Module):
             bounds=list(zip(self.policies.low, self.policies.high, strict=True)),
             constraints=constraints,
             method="SLSQP",
-            options={"maxiter": 50, "ftol": 1e-7},
+            options={"maxiter": 50, "ftol": FLAT},
         )
         return np.clip(found.x, self.policies.low, self.policies.high)
 
