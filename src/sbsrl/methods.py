@@ -60,6 +60,8 @@ class Method:
     problem: Callable[[Context], Problem]
     explores: bool = False
     """Whether its problem has an exploration constraint while it can be met."""
+    cautious: bool = False
+    """Whether its problem demands safety on every sample, which is what the theorems are about."""
 
 
 def _problem(
@@ -125,10 +127,17 @@ class Curiosity(eqx.Module):
 METHODS = {
     method.name: method
     for method in (
-        Method("sbsrl", "safe on every sampled dynamics, exploration as a constraint", sbsrl, explores=True),
+        Method(
+            "sbsrl", "safe on every sampled dynamics, exploration as a constraint", sbsrl, explores=True, cautious=True
+        ),
         Method("mean", "safe on the mean dynamics only, otherwise as sbsrl", mean, explores=True),
-        Method("actsafe", "explores purely for a few episodes, then exploits; safe on every sample", actsafe),
-        Method("greedy", "sbsrl without the exploration constraint", sbsrl),
+        Method(
+            "actsafe",
+            "explores purely for a few episodes, then exploits; safe on every sample",
+            actsafe,
+            cautious=True,
+        ),
+        Method("greedy", "sbsrl without the exploration constraint", sbsrl, cautious=True),
         Method("unsafe", "greedy without any safety constraint", unsafe),
         Method("oracle", "the same planner knowing the true dynamics, as a reference", oracle),
     )

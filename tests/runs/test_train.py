@@ -113,7 +113,7 @@ def test_a_lost_certificate_is_written_again(tiny, tmp_path):
     learn("pendulum", **{**tiny, "episodes": 1}, out=tmp_path / "run")
     (tmp_path / "run" / "certificate.json").unlink()
     resume(str(tmp_path / "run"))
-    assert json.loads((tmp_path / "run" / "certificate.json").read_text())["observed"]["episodes"] == 2
+    assert json.loads((tmp_path / "run" / "certificate.json").read_text())["events"]["episodes"] == 2
 
 
 def test_the_configuration_is_complete(tiny, tmp_path):
@@ -131,7 +131,7 @@ def test_the_certificate_claims_nothing_and_counts(tiny, tmp_path):
     claims = json.loads((tmp_path / "run" / "certificate.json").read_text())
     assert claims["guarantee"] == "none"
     assert "not certified" in claims["first_episode"]
-    assert claims["observed"]["episodes"] == 3
+    assert claims["events"]["episodes"] == 3
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
@@ -155,7 +155,7 @@ def test_the_certificate_says_that_calibration_is_violated(tiny):
     doubt = "the calibration assumption is violated at episode 1: ..."
     doubted = [result.records[0], *(r._replace(objection=doubt) for r in result.records[1:])]
     for records, says in ((result.records, "not contradicted by the data"), (doubted, doubt)):
-        assert certificate(result.experiment, records)["assumptions"]["calibration"] == says
+        assert certificate(result.experiment, records)["model"]["calibration"] == says
 
 
 @pytest.mark.parametrize(

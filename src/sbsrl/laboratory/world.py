@@ -9,15 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .._jax import EXACT
 from ..belief import WeightBelief
 from ..experiment import make_experiment, make_learner
 from ..kernels import Kernel
 from ..loop import Experiment
 from ..policies import Parameters
-from ..problem import at_many
 from ..settings import Settings, make_settings
 from ..solve import ExactSearch, Quadrature
+from ..solve.robust import worst_costs
 from ..task import Task
 from ..tasks import find_task
 from ..tasks.ledge import GROUNDS, Sled, ledge, prior_of
@@ -31,7 +30,7 @@ from ..theory import (
     small_ball,
     tightening,
 )
-from ..types import Dynamics, Scalar, TransitionFunction
+from ..types import Dynamics, TransitionFunction
 
 __all__ = ["World"]
 
@@ -144,7 +143,9 @@ class World:
     @cached_property
     def worst_costs(self) -> Float[np.ndarray, " P"]:
         """The largest J_c(pi, f) over all f in F_0^B, by robust dynamic programming (assumption prior_knowledge)."""
-        return np.asarray(_worst_costs(self.search, self.task, self.bound), float)
+        rule = self.search.returns
+        assert isinstance(rule, Quadrature)
+        return np.asarray(worst_costs(self.task, rule, self.search.policies.lattice()), float)
 
     @property
     def prior_safe(self) -> Bool[np.ndarray, " P"]:
@@ -185,34 +186,3 @@ def _expected(search: ExactSearch, dynamics: Dynamics, gains: tuple[TransitionFu
         return search.returns.expected(dynamics, lambda x: policies(theta.astype(x.dtype), x), gains)
 
     return jax.lax.map(one, policies.lattice(), batch_size=search.block)
-
-
-PULLS = 21
-"""How many deviations between -B sqrt(k) and B sqrt(k) the adversary of robust dynamic programming may choose from."""
-
-
-@eqx.filter_jit
-def _worst_costs(search: ExactSearch, task: Task, bound: float) -> Float[Array, " P"]:
-    """V_t(x) = max over |e| <= B sqrt(k(z, z)) of E[c + V_{t+1}(mu(z) + e + w)], z = (x, pi(x)), at the initial state.
-
-    Costs rise towards the ledge and so does V, so the worst e is an end of the interval, which is among the choices.
-    """
-    rule, kernel = search.returns, task.prior.kernel
-    assert isinstance(rule, Quadrature)
-    assert isinstance(kernel, Kernel)
-    nodes = rule.nodes[None, :]
-
-    def one(theta: Parameters) -> Scalar:
-        a = jax.vmap(lambda x: search.policies(theta.astype(x.dtype), x), in_axes=-1, out_axes=-1)(nodes)
-        z = jnp.concatenate([nodes, a]).T.astype(EXACT)
-        width = (bound * jnp.sqrt(jax.vmap(lambda z: kernel(z, z))(z))).astype(nodes.dtype)
-        mean = at_many(task.prior.mean)(nodes, a)[0]
-        pulls = jnp.linspace(-1, 1, PULLS, dtype=nodes.dtype)
-        matrices = jax.vmap(lambda e: rule.transitions(mean + e * width))(pulls)
-        cost = rule.table(task.cost, a)
-        value = jnp.zeros_like(rule.nodes)
-        for _ in range(rule.horizon):
-            value = jnp.max(jnp.sum(matrices * (cost + value[None, :])[None], axis=2), axis=0)
-        return jnp.sum(rule.start * value)
-
-    return jax.lax.map(one, search.policies.lattice())

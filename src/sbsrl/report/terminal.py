@@ -1,6 +1,6 @@
 """What a person sees in the terminal: progress with the time left, a line an episode, a table at the end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from ..loop import Experiment, Record
+from ..runs.certificate import verdict
 from .reference import Reference
 
 __all__ = ["Terminal", "summary_table"]
@@ -31,6 +32,8 @@ class Terminal:
             transient=True,
         )
         self._episodes = 0
+        self._expected = False
+        """Whether the budget bounds the expected cost, so that a single episode may cost more."""
         self._bar = self._progress.add_task("preparing", total=None)
 
     def __enter__(self) -> "Terminal":
@@ -45,6 +48,7 @@ class Terminal:
     def started(self, experiment: Experiment, done: list[Record], folder: Path | None) -> None:
         settings, task = experiment.settings, experiment.task
         self._episodes = settings.episodes
+        self._expected = task.aggregation == "sum"
         place = f", in {escape(str(folder))}" if folder else ""
         self.console.print(
             f"[bold]{task.name}[/] by [bold]{experiment.method.name}[/]: {settings.episodes} episodes, "
@@ -77,7 +81,8 @@ class Terminal:
         self._progress.update(self._bar, description=text)
 
     def _line(self, record: Record, note: str) -> None:
-        verdict = "[green]safe[/]" if record.safe else f"[bold red]VIOLATION {record.violation:.3g}[/]"
+        word = "[yellow]above the budget by" if self._expected else "[bold red]VIOLATION"
+        verdict = "[green]safe[/]" if record.safe else f"{word} {record.violation:.3g}[/]"
         self.console.print(
             f"  {record.episode:3d}  {record.phase:8s} return {record.reward:9.2f}   "
             f"cost {record.cost:7.3f} of {record.budget:g}   {verdict}   [dim]{note}[/]",
@@ -104,17 +109,26 @@ def summary_table(experiment: Experiment, records: Sequence[Record], reference: 
             f"0 = doing nothing, {reference.idle:.2f}; 1 = the same planner knowing the system, {reference.oracle:.2f}"
         )
         table.add_row("  normalised", f"{reference.normalised(last.reward):.3f}  ({scale})")
-    largest = max(r.cost for r in records)
-    table.add_row("largest cost", f"{largest:.3f} of {experiment.task.budget:g}")
-    table.add_row(
-        "violating episodes",
-        "[green]none[/]" if not unsafe else f"[bold red]{len(unsafe)} of {len(records)}[/]",
-    )
+    for name, text in _cost_rows(experiment, records, unsafe):
+        table.add_row(name, text)
     table.add_row("infeasible plans", "[green]none[/]" if not infeasible else f"[yellow]{infeasible}[/]")
     if objection := next((r.objection for r in records if r.objection), None):
         table.add_row("calibration", f"[yellow]{escape(objection)}[/]")
     explored = sum(r.phase == "explore" for r in records)
     table.add_row("episodes", f"{len(records)}, of which {explored} under the exploration constraint")
     table.add_row("time", f"{sum(r.seconds for r in records):.0f} s")
-    table.add_row("guarantee", "none claimed: the number of samples is a heuristic (certificate.json)")
+    table.add_row("guarantee", escape(verdict(experiment, records)))
     return table
+
+
+def _cost_rows(
+    experiment: Experiment, records: Sequence[Record], unsafe: Sequence[Record]
+) -> Iterator[tuple[str, str]]:
+    budget, count = f"{experiment.task.budget:g}", f"{len(unsafe)} of {len(records)}"
+    largest = max(r.cost for r in records)
+    if experiment.task.aggregation == "sum":
+        yield "mean cost", f"{sum(r.cost for r in records) / len(records):.3f}; {budget} bounds the expected cost"
+        yield "largest cost", f"{largest:.3f}; {count} single episodes cost more than {budget}"
+        return
+    yield "largest cost", f"{largest:.3f} of {budget}"
+    yield "violating episodes", "[green]none[/]" if not unsafe else f"[bold red]{count}[/]"

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 
 from ..kernels import FiniteRank, Kernel, Linear, Tanh
 from ..policies import Parameters, PolicyClass
+from ..solve.robust import prior_margin
 from ..task import Prior, Task
 from ..types import Action, Input, PRNGKey, Scalar, State
 
@@ -152,4 +153,5 @@ def ledge(prior: Prior, budget: float = 1.6, weights: Float[Array, " p"] | None 
         aggregation="sum",
         prior=prior,
         policies=POLICIES,
+        margin=prior_margin,
     )

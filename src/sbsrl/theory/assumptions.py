@@ -72,6 +72,14 @@ def _prior_knowledge(setting: Setting, task: Task | None) -> Verdict:
             f"no policy is safe on all dynamics within B sqrt(k) of the prior mean: whatever the first action, one of "
             f"them costs {cost:.3g} or more, and the budget is {task.budget:g}.",
         )
+    if task is not None and task.margin is not None:
+        if setting.margin is None:
+            return "violated", "no policy keeps below the budget on all of F_0^B, as robust dynamic programming shows."
+        return (
+            "checked",
+            f"some policy keeps Delta = {setting.margin:.3g} below the budget on all of F_0^B, as robust dynamic "
+            "programming shows.",
+        )
     if setting.margin is not None:
         return "given", f"some policy is taken to keep Delta = {setting.margin:g} below the budget on all of F_0^B."
     return "not checkable", "whether some policy is safe on all of F_0^B was not checked, and its margin is not known."

@@ -92,6 +92,7 @@ class Setting:
             "cost": task.cost_limits[1] - task.cost_limits[0],
             "reward": task.reward_limits[1] - task.reward_limits[0],
             "least": task.least_cost,
+            "margin": _margin(task),
             "delta": settings.delta,
             "epsilon": settings.accuracy or None,
             "samples": settings.samples,
@@ -205,3 +206,9 @@ class Setting:
         if self.epsilon is not None:
             return self.epsilon
         return (self.room - tightening(self.closeness, self.episodes, self.form)) / 2 or self.room / 2
+
+
+def _margin(task: Task) -> float | None:
+    """Delta, if it can be computed and there is one."""
+    margin = None if task.margin is None else task.margin(task)
+    return margin if margin is not None and margin > 0 else None
