@@ -1,13 +1,14 @@
 # make demo    learn the pendulum and look at the result        make test    run the test suite
 # make lint    format, lint and type checks                     make bench   ratios, measured side by side
-# make evidence  five seeds of the pendulum, for results/       make lock    renew the locked versions
+# make evidence  five seeds of the pendulum, for results/       make theorems  the laboratory, for results/
+# make lock    renew the locked versions
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: env demo test lint bench evidence lock clean
+.PHONY: env demo test lint bench evidence theorems lock clean
 
 env: $(INSTALLED)
 
@@ -35,6 +36,9 @@ bench: env
 
 evidence: env
 	results/pendulum/run.sh
+
+theorems: env
+	$(BIN)/sbsrl reproduce theorems
 
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock

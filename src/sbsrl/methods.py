@@ -37,6 +37,11 @@ class Context:
         """d_sigma^n: fixed, or shrinking with beta_n to an accuracy epsilon of the returns (theorem merged)."""
         if not self.settings.accuracy:
             return jnp.asarray(self.settings.exploration_threshold)
+        if self.task.prior.bound is None:
+            raise UserError(
+                f"accuracy needs a bound on the mismatch, and prior '{self.task.prior.name}' has none; use another "
+                "prior, or accuracy=0 and a fixed exploration_threshold."
+            )
         scale = set(self.task.prior.scale)
         if len(scale) > 1 or self.settings.uncertainty != "deviation":
             raise UserError(

@@ -27,8 +27,11 @@ class PolicyClass(eqx.Module):
 
     def __check_init__(self) -> None:
         sizes = {len(self.low), len(self.high), len(self.names), len(self.points)}
-        if len(sizes) != 1 or not all(a < b for a, b in zip(self.low, self.high, strict=True)):
-            raise UserError(f"a policy class needs limits, a name and a number of points for each parameter: {self}.")
+        if len(sizes) != 1 or not all(a < b for a, b in zip(self.low, self.high, strict=True)) or min(self.points) < 1:
+            raise UserError(
+                "a policy class needs limits, the lower one first, a name and a number of points for each parameter, "
+                f"and got low={self.low}, high={self.high}, names={self.names}, points={self.points}."
+            )
 
     def __call__(self, theta: Parameters, x: State) -> Action:
         return self.function(theta, x)

@@ -197,7 +197,7 @@ class WeightBelief(eqx.Module):
         return jnp.broadcast_to(each, (self.model.outputs,))
 
     def update(self, data: Transitions) -> "WeightBelief":
-        """The belief after these transitions."""
+        """The belief after these transitions; raises rather than return one that is not finite."""
         dx, dz = self.model.outputs, self.gap_at.shape[0]
         check_transitions(data, dx, dz - dx)
         if not len(data.actions):
@@ -205,7 +205,9 @@ class WeightBelief(eqx.Module):
         room = self.groups[0].beta.shape[0] - 1
         if int(self.groups[0].now) >= room:
             raise UserError(f"the belief has room for {room} updates; create it for more episodes.")
-        return self.append(*(jnp.asarray(part, EXACT) for part in data))
+        after = self.append(*(jnp.asarray(part, EXACT) for part in data))
+        _check_weights(after)
+        return after
 
     def append(self, x: Float[Array, "T dx"], a: Float[Array, "T da"], y: Float[Array, "T dx"]) -> "WeightBelief":
         """The same without a look at the data: for use within compiled programs."""
@@ -233,6 +235,14 @@ def _check_options(model: Model, prior: Prior, options: GPOptions) -> None:
             f"prior '{prior.name}' has no bound B on the mismatch, so there is nothing to truncate samples to; "
             "use a prior with a bound, or another sampler."
         )
+
+
+def _check_weights(belief: WeightBelief) -> None:
+    for kernel, group in zip(belief.model.kernels, belief.groups, strict=True):
+        if not (jnp.all(jnp.isfinite(group.inverse[group.now])) and jnp.all(jnp.isfinite(group.mean[group.now]))):
+            raise UserError(
+                f"{kernel.describe()}, or the prior's mean, is not finite on the data; use a bounded map of the inputs."
+            )
 
 
 @eqx.filter_jit
@@ -289,7 +299,7 @@ def _samples(belief: WeightBelief, key: PRNGKey, count: int) -> GPSamples:
     parts = []
     for i, group in enumerate(belief.groups):
         xi = jax.random.normal(jax.random.fold_in(key, i), (count, *group.moment.shape), EXACT)
-        weights = xi if truncated else group.mean[group.now] + xi @ group.inverse[group.now]
+        weights = xi if truncated else group.mean[group.now][None] + xi @ group.inverse[group.now]
         function = group.function(group.moment)
         stack = Stack.varying(function, lambda f: f.weights, weights.astype(PLAN))
         parts.append(truncate(stack, group) if truncated else stack)

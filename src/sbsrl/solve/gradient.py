@@ -78,9 +78,8 @@ class GradientSearch(eqx.Module):
         members = jnp.asarray(np.resize(asked, self.joining * self.rounds))  # always as many: compiled once
         functions = _Remembered(lambda point: _functions(self, problem, jnp.asarray(point), members))
         spare = float(problem.bound) - SLACK
-        constraints = [
-            {"type": "ineq", "fun": lambda t: spare - functions(t)[0][2:], "jac": lambda t: -functions(t)[1][2:]}
-        ]
+        safe = {"type": "ineq", "fun": lambda t: spare - functions(t)[0][2:], "jac": lambda t: -functions(t)[1][2:]}
+        constraints = [safe] if problem.sample_count else []
         if problem.threshold > 0:
             unit = float(problem.threshold)
             seen = {
@@ -137,8 +136,11 @@ def _functions(
 
     def values(theta: Parameters) -> Float[Array, " v"]:
         reward, information = policy_returns(problem, search.returns, search.policies, theta)
+        nominal = jnp.stack([reward, information])
+        if problem.sample_count == 0:
+            return nominal
         cost = lambda m: policy_cost(problem, search.returns, search.policies, theta, m)  # noqa: E731
-        return jnp.concatenate([jnp.stack([reward, information]), jax.vmap(cost)(members)])
+        return jnp.concatenate([nominal, jax.vmap(cost)(members)])
 
     return values(theta), jax.jacfwd(values)(theta)
 
@@ -146,6 +148,8 @@ def _functions(
 @eqx.filter_jit
 def _costs(search: GradientSearch, problem: Problem, theta: Parameters) -> Float[Array, " M"]:
     """J_c on every sample."""
+    if problem.sample_count == 0:
+        return jnp.zeros(0, PLAN)
     every = jnp.arange(problem.sample_count, dtype=jnp.int32)
     cost = lambda m: policy_cost(problem, search.returns, search.policies, theta, m)  # noqa: E731
-    return jax.lax.map(cost, every, batch_size=max(1, min(512, problem.sample_count)))
+    return jax.lax.map(cost, every, batch_size=min(512, problem.sample_count))

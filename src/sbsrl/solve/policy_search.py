@@ -43,7 +43,7 @@ class ClassPolicy(eqx.Module):
 
 @eqx.filter_jit
 def _act(policies: PolicyClass, theta: Parameters, problem: Problem, x: State) -> tuple[Action, Scalar]:
-    action = policies(theta, x)
+    action = policies(theta.astype(x.dtype), x)
     return action, problem.uncertainty(x, action)
 
 
@@ -99,9 +99,7 @@ class ExactSearch(eqx.Module):
         lattice, judged = self.policies.lattice(), self.judge(problem)
         enough = judged.information >= problem.threshold
         rewards = judged.rewards
-        # So much that every policy that sees enough comes before those that do not.
-        behind = jnp.where(enough, 0, jnp.max(rewards) - jnp.min(rewards) + 1)
-        ranked = jnp.argsort(rewards - behind, descending=True).astype(jnp.int32)
+        ranked = jnp.lexsort((-rewards, ~enough)).astype(jnp.int32)  # those that see enough first, then by reward
         size = problem.sample_count
         if size == 0:
             best, violation, share = ranked[0], jnp.zeros((), PLAN), jnp.zeros((), PLAN)
@@ -112,7 +110,8 @@ class ExactSearch(eqx.Module):
                 lambda: (ranked[end.position - 1], end.violation),
                 lambda: self._least_violating(problem),
             )
-            share = (end.asked / (size * len(lattice))).astype(PLAN)
+            asked = jnp.where(end.violation > 0, 1, end.asked / (size * len(lattice)))  # without a safe one, all are
+            share = jnp.minimum(asked, 1).astype(PLAN)
         return Found(best, Evaluation(rewards[best], violation, judged.information[best]), share)
 
     def judge(self, problem: Problem) -> JudgedPolicies:
@@ -199,8 +198,10 @@ class EvolutionSearch(eqx.Module):
 def evaluate_policy(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters) -> Evaluation:
     """All that Problem (1) asks of a policy, on every sample."""
     reward, information = policy_returns(problem, returns, policies, theta)
+    if problem.sample_count == 0:
+        return Evaluation(reward, jnp.zeros_like(reward), information)
     every = jnp.arange(problem.sample_count, dtype=jnp.int32)
     excesses = jax.lax.map(
-        lambda m: policy_excess(problem, returns, policies, theta, m), every, batch_size=min(BLOCK, max(1, len(every)))
+        lambda m: policy_excess(problem, returns, policies, theta, m), every, batch_size=min(BLOCK, len(every))
     )
     return Evaluation(reward, jnp.max(excesses, initial=0), information)

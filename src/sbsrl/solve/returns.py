@@ -89,6 +89,7 @@ class Quadrature(eqx.Module):
 
     def transitions(self, mean: Float[Array, " G"]) -> Float[Array, "G G"]:
         """p(node' | node). Rows are normalised: nothing is lost beyond the last node."""
+        mean = jnp.clip(mean, self.nodes[0], self.nodes[-1])  # further out no node would have a density above 0
         density = jnp.exp(-0.5 * ((self.nodes[None, :] - mean[:, None]) / self.noise) ** 2)
         return density / jnp.sum(density, axis=1, keepdims=True)
 
@@ -132,8 +133,8 @@ def policy_returns(
     def seen(x: State, a: Action, y: State) -> Scalar:
         return problem.uncertainty(x, a).astype(x.dtype)
 
-    both = returns.expected(problem.nominal, _act(policies, theta), (problem.reward, seen))
-    return both[0], both[1]
+    reward, gained = returns.expected(problem.nominal, _act(policies, theta), (problem.reward, seen))
+    return jnp.where(jnp.isnan(reward), -jnp.inf, reward), jnp.where(jnp.isnan(gained), 0, gained)
 
 
 def policy_cost(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters, m: Index) -> Scalar:

@@ -1,0 +1,160 @@
+"""The certificate: which theorem applies to a run, every reason why none does, and what was observed."""
+
+import json
+
+import pytest
+
+from sbsrl import learn
+from sbsrl.experiment import make_experiment
+from sbsrl.loop import Record
+from sbsrl.methods import METHODS
+from sbsrl.runs.certificate import certificate, verdict
+from sbsrl.settings import make_settings
+from sbsrl.tasks import find_task
+from sbsrl.theory import closeness_exponent, log_sample_count, small_ball, tightening
+from sbsrl.theory.tightening import Episodes
+
+
+def experiment_on(task, method="sbsrl", **changes):
+    return make_experiment(task, method, make_settings(find_task(task).settings, "cpu", changes))
+
+
+def record(episode=0, phase="explore", **changes):
+    plain = {
+        "reward": 1.0,
+        "cost": 0.5,
+        "budget": 1.6,
+        "violation": 0.0,
+        "safe": True,
+        "feasible": True,
+        "exploring": phase == "explore",
+        "uncertainty": 0.1,
+        "samples": 400,
+        "infeasible_plans": 0,
+        "worst_plan": 0.0,
+        "planned_information": 0.1,
+        "evaluated": 0.1,
+        "objection": None,
+        "seconds": 0.1,
+    }
+    return Record(episode=episode, phase=phase, **{**plain, **changes})
+
+
+@pytest.fixture(scope="module")
+def ledge():
+    return experiment_on("ledge")
+
+
+def test_on_the_ledge_the_safety_theorem_applies(ledge):
+    found = certificate(ledge, [record()])
+    assert found["guarantee"] == "safety"
+    assert "probability 0.9" in found["statement"]
+    assert found["delta_spent"] == {"samples": 0.05, "confidence sets": 0.05, "total": 0.1}
+    assert {a["status"] for a in found["assumptions"].values()} <= {"given", "checked"}
+
+
+def test_once_it_has_stopped_by_itself_the_optimality_theorem_applies_too(ledge):
+    assert certificate(ledge, [record(0), record(1, "final")])["guarantee"] == "safety and optimality"
+    last = ledge.settings.episodes
+    cut_short = [record(n) for n in range(last)] + [record(last, "final")]
+    assert certificate(ledge, cut_short)["guarantee"] == "safety"
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "why"),
+    [
+        ("mean", {}, "does not demand safety on every sample"),
+        ("unsafe", {}, "does not demand safety on every sample"),
+        ("sbsrl", {"samples": 300}, "heuristic choices"),
+        ("sbsrl", {"tightening": 0.1}, "heuristic choices"),
+        ("sbsrl", {"tightening": 0.0}, "covers no sample but the truth"),
+        ("sbsrl", {"sampler": "pathwise"}, "functions of the prior"),
+        ("sbsrl", {"convention": "paper"}, "too narrow"),
+    ],
+)
+def test_each_condition_that_is_not_met_voids_the_guarantee_and_is_named(method, changes, why):
+    found = certificate(experiment_on("ledge", method, **changes), [record()])
+    assert found["guarantee"] == "none"
+    assert found["delta_spent"] is None
+    assert any(why in reason for reason in found["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"accuracy": 0.0, "exploration_threshold": 0.1}, "exploration threshold"),
+        ({"stop_when_learned": False}, "does not stop"),
+        ({"solver": "gradient"}, "evidence and not proof"),
+        ({"solver": "evolution"}, "evidence and not proof"),
+    ],
+)
+def test_safety_needs_less_than_optimality(changes, why):
+    found = certificate(experiment_on("ledge", **changes), [record(0), record(1, "final")])
+    assert found["guarantee"] == "safety"
+    assert any(why in reason for reason in found["reasons"])
+
+
+def test_what_was_observed_can_void_the_guarantee(ledge):
+    fell_back = certificate(ledge, [record(), record(1, feasible=False, infeasible_plans=3)])
+    assert fell_back["guarantee"] == "none"
+    assert fell_back["events"]["fallback_episodes"] == [1]
+    assert fell_back["events"]["infeasible_plans"] == 3
+    doubted = certificate(ledge, [record(objection="the calibration assumption is violated at episode 0: ...")])
+    assert doubted["guarantee"] == "none"
+    assert doubted["events"]["empty_intersections"] == [0]
+
+
+def test_a_single_costly_episode_is_no_breach_of_a_bound_on_the_expectation(ledge):
+    unlucky = certificate(ledge, [record(cost=2.0, violation=0.4, safe=False)])
+    assert unlucky["guarantee"] == "safety"
+    assert unlucky["events"]["violating_episodes"] == [0]
+    assert unlucky["events"]["largest_violation"] == 0.4
+
+
+def test_the_constants_are_those_of_the_formulas(ledge):
+    """The zeta that the tightening covers, and the samples that it needs, to 1e-6."""
+    constants = certificate(ledge, [])["constants"]
+    task = ledge.task
+    episodes = Episodes.of(task)
+    assert tightening(constants["zeta"], episodes) == pytest.approx(ledge.settings.tightening, rel=1e-6)
+    phi = small_ball(task.prior.kernel, task.input_limits, constants["zeta"]).value
+    needed = log_sample_count(closeness_exponent(1.0, phi, 1), 0.05)
+    assert constants["log10_M_needed"] == pytest.approx(needed / 2.302585092994046, rel=1e-6)
+    assert 10 ** constants["log10_M_needed"] <= ledge.settings.samples
+    assert constants["n_bar"] > 1e5
+
+
+def test_the_pendulum_is_told_why_nothing_is_guaranteed():
+    experiment = experiment_on("pendulum")
+    found = certificate(experiment, [])
+    assert found["guarantee"] == "none"
+    reasons = " ".join(found["reasons"])
+    for why in ("M = 30", "heuristic", "free of noise", "Fourier features", "planned step by step"):
+        assert why in reasons
+    assert found["assumptions"]["process_noise"]["status"] == "violated"
+    assert found["constants"]["log10_M_needed"] > 100
+    assert verdict(experiment, []).startswith("none: ")
+
+
+def test_an_unknown_bound_leaves_gaps_and_not_numbers():
+    found = certificate(experiment_on("pendulum", prior="none"), [])
+    assert found["constants"]["B"] is None
+    assert found["constants"]["beta_1"] is None
+    assert found["assumptions"]["rkhs"]["status"] == "not checkable"
+    assert "not certified" in found["first_episode"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_only_methods_that_ask_every_sample_are_cautious(method):
+    assert METHODS[method].cautious == (method in {"sbsrl", "actsafe", "greedy"})
+
+
+def test_it_is_strict_json_in_the_folder(tmp_path):
+    learn("ledge", prior="motor", episodes=2, out=tmp_path / "run")
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    found = json.loads((tmp_path / "run" / "certificate.json").read_text(), parse_constant=refuse)
+    assert found["guarantee"] == "safety"
+    assert found["events"]["episodes"] == 3
