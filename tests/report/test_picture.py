@@ -16,3 +16,11 @@ def test_a_run_with_and_without_violations_can_be_drawn(tiny, reference):
     height, width, _ = matplotlib.image.imread(io.BytesIO(picture)).shape
     assert width > 1000
     assert height > 800
+
+
+def test_a_long_run_with_a_bound_on_the_expected_cost_can_be_drawn():
+    result = learn("ledge", prior="motor", episodes=1)
+    lines = [result.records[0]._replace(episode=n, cost=n / 50) for n in range(100)]
+    height, width, _ = matplotlib.image.imread(io.BytesIO(draw_run(result.experiment, lines, None))).shape
+    assert width > 1000
+    assert height > 800
