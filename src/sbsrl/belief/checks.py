@@ -7,11 +7,11 @@ from jaxtyping import Float
 
 from .._jax import EXACT
 from ..errors import UserError
-from ..task import Transitions
+from ..task import Prior, Transitions
 from .functions import join
 from .model import Model
 
-__all__ = ["check_sizes", "check_transitions", "no_common_point"]
+__all__ = ["check_bound", "check_sizes", "check_transitions", "no_common_point"]
 
 
 def check_sizes(model: Model, dz: int) -> None:
@@ -28,6 +28,15 @@ def check_sizes(model: Model, dz: int) -> None:
             jax.eval_shape(kernel, join(x, a), join(x, a))
         except (TypeError, UserError) as error:
             raise UserError(f"{kernel.describe()} does not take inputs (x, a) of {dz} numbers: {error}") from None
+
+
+def check_bound(prior: Prior, sampler: str) -> None:
+    """Samples can be truncated only to confidence sets, which need a bound."""
+    if sampler == "truncated" and prior.bound is None:
+        raise UserError(
+            f"prior '{prior.name}' has no bound B on the mismatch, so there is nothing to truncate samples to; "
+            "use a prior with a bound, or another sampler."
+        )
 
 
 def check_transitions(data: Transitions, dx: int, da: int) -> None:

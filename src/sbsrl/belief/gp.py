@@ -18,7 +18,7 @@ from ..types import Index, PRNGKey
 from . import cholesky
 from .blocks import BLOCK, padded_size
 from .centres import SHARE, Centres, KernelSum, LowRankVariance
-from .checks import check_sizes, check_transitions, no_common_point
+from .checks import check_bound, check_sizes, check_transitions, no_common_point
 from .fit import fit
 from .functions import GPDynamics, GPSamples, Stack, UnitFunction, join
 from .model import Model
@@ -121,11 +121,7 @@ class GPBelief(eqx.Module):
         check_sizes(model, dz)
         known = 0 if prior.data is None else len(prior.data.actions)
         room = padded_size(points + known)
-        if options.sampler == "truncated" and prior.bound is None:
-            raise UserError(
-                f"prior '{prior.name}' has no bound B on the mismatch, so there is nothing to truncate samples to; "
-                "use a prior with a bound, or another sampler."
-            )
+        check_bound(prior, options.sampler)
         belief = cls(
             prior=prior,
             options=options,

@@ -24,7 +24,7 @@ from ..kernels.features import Inputs
 from ..task import Prior, Transitions
 from ..theory import confidence_width
 from ..types import Index, PRNGKey, Scalar
-from .checks import check_sizes, check_transitions, no_common_point
+from .checks import check_bound, check_sizes, check_transitions, no_common_point
 from .functions import GPDynamics, GPSamples, Stack, join
 from .gp import DEFAULT_OPTIONS, GPOptions
 from .model import Model
@@ -230,11 +230,7 @@ def _check_options(model: Model, prior: Prior, options: GPOptions) -> None:
             )
     if options.sampler == "particles" or options.fitted:
         raise UserError("a belief of weights has no particles and fits nothing; use GPBelief.")
-    if options.sampler == "truncated" and prior.bound is None:
-        raise UserError(
-            f"prior '{prior.name}' has no bound B on the mismatch, so there is nothing to truncate samples to; "
-            "use a prior with a bound, or another sampler."
-        )
+    check_bound(prior, options.sampler)
 
 
 def _check_weights(belief: WeightBelief) -> None:

@@ -22,6 +22,7 @@ from ..problem import Evaluation, Problem, feasible
 from ..types import Actions, Flag, Index, PRNGKey, Scalar, State
 from .colour import coloured_basis, coloured_noise
 from .judge import Judge, OpenLoop
+from .lazy import evaluate_lazily
 
 __all__ = ["ICEM", "Memory", "Plan"]
 
@@ -157,7 +158,17 @@ class ICEM(eqx.Module):
         pool, alive, known = self._pool(warm, i, search, key)
         wanted = self.elites if self.lazy else len(pool)
         chunk = self.chunk or min(max(self.elites, SMALLEST_CHUNK), LARGEST_CHUNK)
-        found = self.judge.evaluate(problem, x, pool, alive, known, search.binding, wanted, chunk)
+        judged = self.judge.judge(problem, x, pool, alive)
+        found = evaluate_lazily(
+            judged.problem,
+            jnp.where(alive, judged.returns, -jnp.inf),
+            known,
+            judged.gather,
+            judged.hinge,
+            jnp.argsort(-search.binding),
+            wanted,
+            chunk,
+        )
         evaluation = found.evaluation()
         order = jax.lax.top_k(evaluation.value, self.elites)[1]
         elites = pool[order]

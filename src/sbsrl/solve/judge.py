@@ -1,6 +1,7 @@
-"""What the search needs to know of its candidates, found while evaluating as little as possible of each."""
+"""What iCEM asks about its candidates, be they sequences of actions or parameters of policies."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -8,32 +9,34 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from ..policies import PolicyClass
-from ..problem import Candidates, Evaluation, Problem, Trajectories, excess, information, nominal_returns
+from ..problem import Candidates, Problem, Trajectories, excess, information, nominal_returns
 from ..types import Index, Scalar, State
-from .lazy import Search, evaluate_lazily
 from .returns import Returns, policy_excess, policy_returns
 
-__all__ = ["ClosedLoop", "Judge", "OpenLoop"]
+__all__ = ["ClosedLoop", "Judge", "Judged", "OpenLoop"]
 
 Pool = Float[Array, "P H da"]
+
+
+class Judged(NamedTuple):
+    """What can be asked about the candidates of a pool."""
+
+    problem: Problem
+    """The problem in whose units the answers are."""
+    returns: Float[Array, " P"]
+    """J_r on the nominal dynamics."""
+    gather: Callable[[Int[Array, " C"]], Float[Array, " C"]]
+    """J_s of some candidates."""
+    hinge: Callable[[Int[Array, " C"], Index], Float[Array, " C"]]
+    """The excess of some candidates on sample m."""
 
 
 @runtime_checkable
 class Judge(Protocol):
     """What a candidate means."""
 
-    def evaluate(
-        self,
-        problem: Problem,
-        x: State,
-        pool: Pool,
-        alive: Bool[Array, " P"],
-        known: Evaluation,
-        binding: Float[Array, " M"],
-        best: int,
-        chunk: int,
-    ) -> Search:
-        """The value of every candidate that may be among the `best`, or the one to follow."""
+    def judge(self, problem: Problem, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Judged:
+        """All that can be said of the pool; candidates that are not alive do not matter."""
         ...
 
 
@@ -44,36 +47,19 @@ NOMINAL_BLOCK = 128
 class OpenLoop(eqx.Module):
     """A candidate is a sequence of actions from x."""
 
-    def evaluate(
-        self,
-        problem: Problem,
-        x: State,
-        pool: Pool,
-        alive: Bool[Array, " P"],
-        known: Evaluation,
-        binding: Float[Array, " M"],
-        best: int,
-        chunk: int,
-    ) -> Search:
+    def judge(self, problem: Problem, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Judged:
         actions = jnp.moveaxis(pool, 0, -1)
         last = jnp.max(jnp.where(alive, jnp.arange(len(pool), dtype=jnp.int32), 0))
         returns, states = self._nominal(problem, x, actions, last + 1)
-        samples = problem.samples
 
         def hinge(rows: Int[Array, " C"], m: Index) -> Float[Array, " C"]:
-            assert samples is not None
-            return excess(problem, samples.member(m), x, actions[:, :, rows])
+            assert problem.samples is not None
+            return excess(problem, problem.samples.member(m), x, actions[:, :, rows])
 
-        return evaluate_lazily(
-            problem,
-            jnp.where(alive, returns, -jnp.inf),
-            known,
-            lambda rows: information(problem, states[:, :, rows], actions[:, :, rows]),
-            hinge,
-            jnp.argsort(-binding),
-            best,
-            chunk,
-        )
+        def gather(rows: Int[Array, " C"]) -> Float[Array, " C"]:
+            return information(problem, states[:, :, rows], actions[:, :, rows])
+
+        return Judged(problem, returns, gather, hinge)
 
     def _nominal(
         self, problem: Problem, x: State, actions: Candidates, count: Index
@@ -107,17 +93,7 @@ class ClosedLoop(eqx.Module):
     policies: PolicyClass
     returns: Returns
 
-    def evaluate(
-        self,
-        problem: Problem,
-        x: State,
-        pool: Pool,
-        alive: Bool[Array, " P"],
-        known: Evaluation,
-        binding: Float[Array, " M"],
-        best: int,
-        chunk: int,
-    ) -> Search:
+    def judge(self, problem: Problem, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Judged:
         thetas = pool[:, 0]
         unit = jnp.maximum(problem.threshold, jnp.finfo(thetas.dtype).tiny) / 100
         in_hundredths = problem.demanding(jnp.where(problem.threshold > 0, 100, 0).astype(thetas.dtype), 1)
@@ -130,13 +106,4 @@ class ClosedLoop(eqx.Module):
         def hinge(rows: Int[Array, " C"], m: Index) -> Float[Array, " C"]:
             return jax.vmap(lambda theta: policy_excess(problem, self.returns, self.policies, theta, m))(thetas[rows])
 
-        return evaluate_lazily(
-            in_hundredths,
-            jnp.where(alive, rewards, -jnp.inf),
-            known,
-            lambda rows: gathered[rows] / unit,
-            hinge,
-            jnp.argsort(-binding),
-            best,
-            chunk,
-        )
+        return Judged(in_hundredths, rewards, lambda rows: gathered[rows] / unit, hinge)
