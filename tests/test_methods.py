@@ -1,5 +1,7 @@
 """A method is how its problem is built: what it constrains, what it maximises, what it demands."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ from sbsrl import METHODS, UserError
 from sbsrl.methods import Context, make_method
 from sbsrl.runs import Specification
 from sbsrl.task import Transitions
+from sbsrl.theory import Episodes, exploration_threshold
 
 
 @pytest.fixture
@@ -96,3 +99,66 @@ def test_samples_are_drawn_anew_in_each_episode_or_kept(sampler, kept, tiny):
     after = belief.update(Transitions(far, np.zeros((1, 1)), far))
     same = np.allclose(first_action_of_samples(belief, 0), first_action_of_samples(after, 0), atol=1e-6)
     assert same == kept
+
+
+def ledge_context(updates=0, **settings):
+    """The context of the ledge, after so many episodes of random pushes."""
+    spec = Specification.make("ledge", "sbsrl", 0, "cpu", {"prior": "motor", "episodes": 40, **settings})
+    experiment, learner = spec.start()
+    belief, rng = learner.belief, np.random.default_rng(0)
+    for _ in range(updates):
+        x, a = rng.normal(size=(3, 1)), rng.uniform(-1, 1, (3, 1))
+        belief = belief.update(Transitions(x, a, 0.5 * x + 0.9 * a + 0.3 * rng.normal(size=(3, 1))))
+    return Context(experiment.task, belief, spec.settings, updates, True, False, jax.random.key(0))
+
+
+@pytest.mark.parametrize("form", ["sharp", "paper"])
+@pytest.mark.parametrize("updates", [0, 3])
+def test_the_threshold_is_that_of_the_theory_at_the_width_of_the_belief(form, updates):
+    """To 1e-12; also what the problem demands, in single precision."""
+    context = ledge_context(updates, accuracy=0.7, form=form)
+    width = float(context.belief.width()[0])
+    assert (width == 1) == (updates == 0)
+    expected = exploration_threshold(0.7, width, Episodes.of(context.task), form)
+    np.testing.assert_allclose(context.threshold(), expected, rtol=1e-12)
+    np.testing.assert_allclose(make_method("sbsrl").problem(context).threshold, expected, rtol=1e-6)
+
+
+def test_the_threshold_shrinks_as_the_confidence_sets_get_wider():
+    """beta_n grows with what the data taught, and n more episodes never teach less."""
+    thresholds = [float(ledge_context(n).threshold()) for n in (0, 1, 5, 20)]
+    assert thresholds == sorted(thresholds, reverse=True)
+    assert thresholds[-1] < thresholds[1] < thresholds[0]
+
+
+def test_the_threshold_is_in_units_of_the_state():
+    """If all outputs have the scale 0.5, s_n is half as large as in the theory's units, and so is what is demanded."""
+    context = ledge_context(2)
+    prior = dataclasses.replace(context.task.prior, scale=(0.5,))
+    scaled = dataclasses.replace(context, task=dataclasses.replace(context.task, prior=prior))
+    np.testing.assert_allclose(scaled.threshold(), 0.5 * context.threshold(), rtol=1e-12)
+
+
+def test_without_an_accuracy_the_threshold_is_the_one_that_was_set():
+    assert ledge_context(2, accuracy=0.0, exploration_threshold=0.3).threshold() == 0.3
+
+
+def with_prior(context, **changes):
+    prior = dataclasses.replace(context.task.prior, **changes)
+    return dataclasses.replace(context, task=dataclasses.replace(context.task, prior=prior))
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "said"),
+    [
+        ({"uncertainty": "information"}, {}, "^accuracy needs uncertainty=deviation and one scale for all outputs"),
+        ({}, {"scale": (1.0, 2.0)}, "^accuracy needs uncertainty=deviation and one scale for all outputs"),
+        ({}, {"bound": None}, "^accuracy needs a bound on the mismatch, and prior 'motor' has none; use another"),
+        ({"form": "sharpest"}, {}, "'sharpest'; did you mean 'sharp'"),
+    ],
+)
+def test_an_accuracy_that_means_nothing_is_refused_in_one_line(settings, changes, said):
+    context = with_prior(ledge_context(**settings), **changes)
+    with pytest.raises(UserError, match=said) as refused:
+        context.threshold()
+    assert "\n" not in str(refused.value)

@@ -32,18 +32,14 @@ class Trial(NamedTuple):
     """Whether it did, within the episodes allowed."""
     played: Int[Array, " P"]
     """How many episodes each policy was played in."""
-    first: Index
-    """pi_0."""
     final: Index
     """The greedy policy in the end."""
     feasible: Flag
     """Whether some policy was safe on all samples before every episode."""
     calibrated: Flag
     """Whether f* was in every confidence set: |L_n^T (w* - m_n)| <= beta_n for all n."""
-    first_violations: Float[Array, " P"]
-    """max_m J_c(pi, f_0^m) - d + Delta_zeta, at least 0: Pi_safe^0 are those with 0."""
     final_violations: Float[Array, " P"]
-    """The same at n*."""
+    """max_m J_c(pi, f_n^m) - d + Delta_zeta at n*, at least 0: Pi_safe^n* are those with 0."""
     final_rewards: Float[Array, " P"]
     """J_r(pi, mu_n) at n*."""
     final_information: Float[Array, " P"]
@@ -86,7 +82,7 @@ def run_trial(
         learned = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), after, state.belief)
         return _State(
             belief=learned,
-            episode=state.episode + goes_on,
+            episode=state.episode + goes_on.astype(jnp.int32),
             exploring=goes_on,
             played=state.played.at[found.place].add(goes_on.astype(jnp.int32)),
             feasible=state.feasible & (found.evaluation.violation <= 0),
@@ -100,16 +96,13 @@ def run_trial(
     last = problem(end, exploring=True)
     greedy = solver.search(problem(end, exploring=False))
     judged = solver.judge(last)
-    first = problem(start, exploring=True)
     return Trial(
         episodes=end.episode,
         terminated=~end.exploring,
         played=end.played,
-        first=solver.search(first).place,
         final=greedy.place,
         feasible=end.feasible & (greedy.evaluation.violation <= 0),
         calibrated=end.calibrated,
-        first_violations=solver.violations(first),
         final_violations=solver.violations(last),
         final_rewards=judged.rewards,
         final_information=judged.information,

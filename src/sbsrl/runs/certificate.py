@@ -9,6 +9,7 @@ from ..belief import SAMPLERS
 from ..errors import UserError
 from ..loop import Experiment, Record
 from ..solve import EvolutionSearch, ExactSearch, GradientSearch, Quadrature
+from ..solve.returns import quadrature_error
 from ..theory.assumptions import Assumption, assumptions
 from ..theory.calculator import Calculator
 from ..theory.conclusions import FOR_SAFETY
@@ -45,7 +46,9 @@ class _Theory(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _theory(experiment: Experiment) -> _Theory:
-    setting = Setting.of(experiment.task, experiment.settings)
+    # What the computation of J_c may be off by is not available for closeness.
+    tightening = max(experiment.settings.tightening - _cost_error(experiment), 0.0)
+    setting = Setting.of(experiment.task, experiment.settings, tightening=tightening)
     calculator, standing = Calculator(setting), assumptions(setting, experiment.task)
     return _Theory(
         standing,
@@ -53,6 +56,11 @@ def _theory(experiment: Experiment) -> _Theory:
         [*_against_safety(experiment, calculator), *_unfounded(standing, for_safety=True)],
         [*_against_optimality(experiment), *_unfounded(standing, for_safety=False)],
     )
+
+
+def _cost_error(experiment: Experiment) -> float:
+    rule = getattr(experiment.solver, "returns", None)
+    return quadrature_error(experiment.task) if isinstance(rule, Quadrature) else 0.0
 
 
 def _unfounded(standing: Sequence[Assumption], for_safety: bool) -> Iterator[str]:
@@ -112,6 +120,7 @@ def _constants(experiment: Experiment, c: Calculator) -> Iterator[tuple[str, Any
     setting, settings = c.setting, experiment.settings
     yield "M", settings.samples
     yield "tightening", settings.tightening
+    yield "error_of_J_c", _cost_error(experiment)
     yield "delta", settings.delta
     yield "B", setting.bound
     yield "sigma_w", setting.noise

@@ -58,12 +58,12 @@ class GradientSearch(eqx.Module):
         """From one start, with a growing working set; the best of all points it came to."""
         asked = np.array([], np.int32)
         seen = []
-        for _ in range(self.rounds):
+        for _ in range(self.rounds + 1):
+            seen.append(_Climbed(jnp.asarray(theta, PLAN), self._evaluate(problem, theta)))
+            if len(seen) > self.rounds or (len(seen) > 1 and seen[-1].evaluation.violation <= 0):
+                break
             costs = np.asarray(_costs(self, problem, jnp.asarray(theta)))
             worst = np.argsort(-costs)[: self.joining].astype(np.int32)
-            seen.append(_Climbed(jnp.asarray(theta, PLAN), self._evaluate(problem, theta)))
-            if len(seen) > 1 and seen[-1].evaluation.violation <= 0:
-                break
             asked = np.union1d(asked, worst).astype(np.int32)
             theta = self._improve(problem, theta, asked)
         return max(seen, key=lambda found: _rank(found.evaluation, float(problem.threshold)))

@@ -1,0 +1,317 @@
+"""Expected returns against closed forms, finer grids and simulation."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sbsrl import UserError, make_task
+from sbsrl.laboratory.world import World
+from sbsrl.methods import Context
+from sbsrl.solve import Quadrature, Scenarios, expectation
+from sbsrl.solve.returns import Returns, policy_cost, policy_excess, policy_returns, quadrature_error
+
+GAIN, PUSH = -0.3, 0.2
+
+
+def linear(x, a):
+    return 0.8 * x + 0.5 * a
+
+
+def feedback(x):
+    return GAIN * x + PUSH
+
+
+def itself(x, a, y):
+    return y[0]
+
+
+def squares(x, a, y):
+    return y[0] ** 2 + 0.5 * x[0] * a[0]
+
+
+@eqx.filter_jit
+def expected(returns, dynamics, act, gains, aggregation="sum"):
+    return returns.expected(dynamics, act, gains, aggregation)
+
+
+def moments_by_hand(start, noise, horizon):
+    """E sum y and E sum (y^2 + x a / 2) for x' = 0.8 x + 0.5 (k x + b) + w: mean and variance of a linear recursion."""
+    factor, shift = 0.8 + 0.5 * GAIN, 0.5 * PUSH
+    mean, variance, first, second = start, 0.0, 0.0, 0.0
+    for _ in range(horizon):
+        second += 0.5 * (GAIN * (mean**2 + variance) + PUSH * mean)
+        mean, variance = factor * mean + shift, factor**2 * variance + noise**2
+        first += mean
+        second += mean**2 + variance
+    return [first, second]
+
+
+@pytest.mark.parametrize(("start", "noise", "horizon"), [(0.0, 0.3, 3), (1.3, 0.5, 6), (-0.7, 0.2, 1)])
+def test_quadrature_is_the_closed_form_of_linear_dynamics(start, noise, horizon):
+    """Linear and quadratic gains, to 1e-5, single precision."""
+    rule = Quadrature.create(-5.0, 5.0, start, noise, horizon)
+    got = expected(rule, linear, feedback, (itself, squares))
+    np.testing.assert_allclose(got, moments_by_hand(start, noise, horizon), atol=1e-5)
+
+
+def test_quadrature_is_that_of_a_finer_grid(small):
+    """30 policies and dynamics, smooth gains: to 1e-5."""
+    world = small(0)
+    for theta in np.random.default_rng(0).uniform([-1, -1], [1.5, 1], (10, 2)):
+        reward, seen = nominal_returns(world, theta)
+        np.testing.assert_allclose([reward, seen], world.nominal_returns(theta), atol=1e-5)
+        np.testing.assert_allclose(costs(world, theta)[:3], world.costs(theta)[:3], atol=1e-5)
+
+
+@eqx.filter_jit
+def _nominal(problem, returns, policies, theta):
+    return policy_returns(problem, returns, policies, theta)
+
+
+@eqx.filter_jit
+def _costs(problem, returns, policies, theta):
+    return jax.vmap(lambda m: policy_cost(problem, returns, policies, theta, m))(jnp.arange(problem.sample_count))
+
+
+def nominal_returns(world, theta):
+    return _nominal(world.problem(1.0), world.returns, world.policies, jnp.asarray(theta))
+
+
+def costs(world, theta):
+    return _costs(world.problem(1.0), world.returns, world.policies, jnp.asarray(theta))
+
+
+class Cut(eqx.Module):
+    """The sled on ground that is cut to a band, as truncated samples are."""
+
+    width: jax.Array
+
+    def __call__(self, x, a):
+        w = self.width.astype(x.dtype)
+        return 0.5 * x + 0.9 * a + jnp.clip(0.2 * jnp.tanh(x) + 0.1 * a, -w, w)
+
+
+def ledge_by_hand(theta, width, refinement):
+    """J_c and J_r of the ledge on a finer grid, in double precision."""
+    x = 0.2 / refinement * np.arange(-15 * refinement, 15 * refinement + 1)
+    a = np.tanh(theta[0] + theta[1] * x)
+    mean = 0.5 * x + 0.9 * a + np.clip(0.2 * np.tanh(x) + 0.1 * a, -width, width)
+    density = np.exp(-0.5 * ((x[None] - mean[:, None]) / 0.3) ** 2)
+    matrix = density / density.sum(axis=1, keepdims=True)
+    found = []
+    for gain in (1 / (1 + np.exp(-8 * (x - 1))), 1 / (1 + np.exp(-2 * x))):
+        value = np.zeros(len(x))
+        for _ in range(3):
+            value = matrix @ (gain + value)
+        found.append(value[15 * refinement])
+    return found
+
+
+@pytest.mark.parametrize(("width", "tolerance"), [(9.0, 3e-5), (0.1, 1e-3)])
+def test_quadrature_on_the_ledge_is_as_good_as_it_says(width, tolerance):
+    """Its steep cost to 3e-5; with dynamics that have a kink to 1e-3. Against a grid eight times as fine."""
+    task = make_task("ledge")
+    rule, dynamics = expectation(task), Cut(jnp.asarray(width))
+
+    @jax.jit
+    def both(theta):
+        return rule.expected(dynamics, lambda x: task.policies(theta.astype(x.dtype), x), (task.cost, task.reward))
+
+    for theta in task.policies.lattice((4, 3)):
+        np.testing.assert_allclose(both(theta), ledge_by_hand(np.asarray(theta), width, 8), atol=tolerance)
+
+
+def test_rows_are_probabilities_wherever_the_mean_is():
+    """Sums to 1 within 1e-6, also far beyond the last node; and with the right mean inside, to 1e-5."""
+    rule = Quadrature.create(-3.0, 3.0, 0.5, 0.3, 3)
+    means = np.linspace(-2, 2, len(rule.nodes))
+    means[:4] = -1e6, -4.0, 3.0, 40.0
+    rows = np.asarray(rule.transitions(jnp.asarray(means, jnp.float32)))
+    assert np.all(rows >= 0)
+    np.testing.assert_allclose(rows.sum(axis=1), 1, atol=1e-6)
+    inside = np.abs(means) < 1.2
+    np.testing.assert_allclose(rows[inside] @ np.asarray(rule.nodes), means[inside], atol=1e-5)
+
+
+def test_the_initial_state_is_a_node():
+    rule = Quadrature.create(-3.0, 3.0, 0.517, 0.3, 3)
+    np.testing.assert_allclose(np.asarray(rule.nodes) @ np.asarray(rule.start), 0.517, atol=1e-6)
+    assert np.sum(rule.start) == 1
+    assert rule.nodes[0] >= -3
+    assert rule.nodes[-1] <= 3
+    np.testing.assert_allclose(np.diff(rule.nodes), 0.2, atol=1e-6)
+
+
+def test_what_quadrature_cannot_do_is_refused():
+    with pytest.raises(UserError, match=r"^the initial state 3 is not between -3 and 3.$"):
+        Quadrature.create(-3.0, 3.0, 3.0, 0.3, 3)
+    with pytest.raises(UserError, match=r"^quadrature is for summed costs; use scenarios for a bound on every step.$"):
+        Quadrature.create(-3.0, 3.0, 0.0, 0.3, 3).expected(linear, feedback, (itself,), "statewise")
+
+
+LEDGE = make_task("ledge")
+
+
+def test_scenarios_converge_to_quadrature():
+    """100 sets of 64, the mean of all within 4 standard errors; and those are small enough to mean something."""
+    gains = (LEDGE.cost, LEDGE.reward, squares)
+    draw = lambda key: Scenarios.draw(LEDGE, 64, key).expected(linear, feedback, gains)  # noqa: E731
+    each = np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 100)), float)
+    exact = np.asarray(expected(expectation(LEDGE), linear, feedback, gains))
+    error = each.std(axis=0, ddof=1) / 10
+    assert np.all(np.abs(each.mean(axis=0) - exact) < 4 * error + 3e-5)
+    assert np.all(error < 0.01)
+
+
+def test_scenarios_are_antithetic_so_that_linear_returns_are_exact():
+    """Every noise sequence comes with its mirror image: E sum y is that of the closed form, to 1e-6."""
+    scenarios = Scenarios.draw(LEDGE, 9, jax.random.key(0))
+    assert scenarios.noise.shape == (8, 3, 1)
+    np.testing.assert_array_equal(scenarios.noise[:4], -scenarios.noise[4:])
+    got = expected(scenarios, linear, feedback, (itself,))
+    np.testing.assert_allclose(got, moments_by_hand(0.0, 0.3, 3)[:1], atol=1e-6)
+
+
+def two_states(key):
+    return jax.random.uniform(key, (2,))
+
+
+def turn(x, a):
+    return 0.9 * x[::-1] + a
+
+
+PRIOR = dataclasses.replace(LEDGE.prior, scale=(0.5, 2.0), noise=(0.1, 0.2))
+PLANE = dataclasses.replace(LEDGE, state_names=("x", "y"), reset=two_states, prior=PRIOR, horizon=4)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "statewise"])
+def test_scenarios_of_any_state_are_simulations(aggregation):
+    """By hand in numpy: the mean over all scenarios of the sum, or of the largest, of four steps. To 1e-5."""
+    scenarios = Scenarios.draw(PLANE, 50, jax.random.key(1))
+    got = expected(scenarios, turn, feedback_of_plane, (squares,), aggregation)[0]
+    x, total = np.asarray(scenarios.starts, float), []
+    for t in range(4):
+        a = -0.5 * x[:, :1]
+        y = 0.9 * x[:, ::-1] + a + np.asarray(scenarios.noise[:, t], float)
+        total.append(y[:, 0] ** 2 + 0.5 * x[:, 0] * a[:, 0])
+        x = y
+    worst = np.sum(total, axis=0) if aggregation == "sum" else np.max(total, axis=0)
+    np.testing.assert_allclose(got, worst.mean(), atol=1e-5)
+
+
+def feedback_of_plane(x):
+    return -0.5 * x[:1]
+
+
+def test_scenarios_have_the_noise_that_the_prior_assumes():
+    """Standard deviations 0.05 and 0.4 in units of the state, from 40000 numbers each: within 4 standard errors."""
+    noise = np.asarray(Scenarios.draw(PLANE, 10_000, jax.random.key(2)).noise)
+    independent = noise[:5000].reshape(-1, 2)
+    np.testing.assert_allclose(independent.std(axis=0) / [0.05, 0.4], 1, atol=4 / np.sqrt(2 * len(independent)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({}, Quadrature),
+        ({"aggregation": "statewise"}, Scenarios),
+        ({"input_limits": (np.inf, 1.0)}, Scenarios),
+        ({"reset": lambda key: jax.random.normal(key, (1,))}, Scenarios),
+        ({"state_names": ("x", "y"), "reset": two_states, "prior": PRIOR}, Scenarios),
+    ],
+)
+def test_quadrature_is_taken_where_the_state_is_a_bounded_number_with_one_start(changes, kind):
+    chosen = expectation(dataclasses.replace(LEDGE, **changes), count=8)
+    assert isinstance(chosen, kind)
+    assert isinstance(chosen, Returns)
+
+
+def test_the_chosen_quadrature_has_the_units_of_the_task():
+    """sigma_w is in units of the scale."""
+    prior = dataclasses.replace(LEDGE.prior, scale=(0.5,))
+    rule = expectation(dataclasses.replace(LEDGE, prior=prior))
+    assert rule.noise == 0.15
+    assert rule.horizon == 3
+    assert expectation(make_task("pendulum"), count=6).noise.shape == (6, 50, 3)
+
+
+@pytest.mark.parametrize("returns", [expectation(LEDGE), Scenarios.draw(LEDGE, 32, jax.random.key(0))])
+def test_returns_are_differentiable_in_the_policy(returns):
+    """Forwards and backwards, against central differences of width 0.02: to 1e-3."""
+    policies = LEDGE.policies
+
+    @jax.jit
+    def value(theta):
+        act = lambda x: policies(theta.astype(x.dtype), x)  # noqa: E731
+        return returns.expected(linear, act, (LEDGE.cost,))[0]
+
+    for theta in jnp.asarray([[0.3, 0.2], [1.0, -0.5]]):
+        width = 0.01 * jnp.eye(2)
+        differences = [(value(theta + w) - value(theta - w)) / 0.02 for w in width]
+        for derivative in (jax.jacfwd, jax.grad):
+            np.testing.assert_allclose(jax.jit(derivative(value))(theta), differences, atol=1e-3)
+    assert np.max(np.abs(differences)) > 0.01
+
+
+def test_the_excess_is_what_is_above_the_bound(small):
+    world = small(0)
+    theta = jnp.asarray([1.0, 0.5])
+    J = np.asarray(costs(world, theta))
+    problem = world.problem(np.median(J))
+    every = jnp.arange(13, dtype=jnp.int32)
+    got = excesses(problem, world, theta, every)
+    np.testing.assert_allclose(got, np.maximum(J - np.median(J), 0), atol=1e-6)
+    assert np.sum(np.asarray(got) == 0) == 7
+
+
+@eqx.filter_jit
+def _excesses(problem, returns, policies, theta, members):
+    return jax.vmap(lambda m: policy_excess(problem, returns, policies, theta, m))(members)
+
+
+def excesses(problem, world, theta, members):
+    return _excesses(problem, world.returns, world.policies, theta, members)
+
+
+def test_what_is_not_a_number_is_not_safe_earns_nothing_and_teaches_nothing(small):
+    world = small(0)
+    theta = jnp.asarray([1.0, 0.5])
+    broken = dataclasses.replace(world, samples=np.full((13, 3), np.nan), nominal=np.full(3, np.nan))
+    assert np.all(np.isinf(excesses(broken.problem(1.0), world, theta, jnp.arange(13, dtype=jnp.int32))))
+    reward, _ = nominal_returns(broken, theta)
+    assert reward == -np.inf
+    _, seen = nominal_returns(dataclasses.replace(world, centre=np.nan), theta)
+    assert seen == 0
+
+
+def test_the_error_that_is_allowed_for_covers_that_of_truncated_samples():
+    """After 30 episodes of random data, on the ground with the sharpest kinks, against nodes six times as close."""
+    world = World("waves")
+    belief, rng = world.belief(), np.random.default_rng(0)
+    sled = world.draw_sled(rng)
+    for _ in range(30):
+        x, a = rng.normal(size=(3, 1)), rng.uniform(-1, 1, (3, 1))
+        y = np.asarray(jax.vmap(sled.mean)(jnp.asarray(x), jnp.asarray(a))) + 0.3 * rng.normal(size=(3, 1))
+        belief = belief.append(*map(jnp.asarray, (x, a, y)))
+    context = Context(world.task, belief, world.settings, 0, False, False, jax.random.key(0))
+    problem = world.experiment.method.problem(context)
+    coarse = world.search.returns
+    step = coarse.noise / 9
+    places = np.arange(-round(3 / step), round(3 / step) + 1)
+    close = Quadrature(
+        jnp.asarray(step * places, coarse.nodes.dtype), jnp.asarray(places == 0, coarse.nodes.dtype), 0.3, 3
+    )
+    thetas = world.search.policies.lattice((4, 3))
+
+    @eqx.filter_jit
+    def costs(rule, problem):
+        policies = world.search.policies
+        one = lambda theta: jax.vmap(lambda m: policy_cost(problem, rule, policies, theta, m))(jnp.arange(20))  # noqa: E731
+        return jax.lax.map(one, thetas)
+
+    errors = np.abs(np.asarray(costs(coarse, problem)) - np.asarray(costs(close, problem)))
+    assert 1e-4 < errors.max() < quadrature_error(world.task)

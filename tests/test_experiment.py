@@ -1,0 +1,103 @@
+"""From names to parts that fit, and the ledge learned with each of its solvers."""
+
+import numpy as np
+import pytest
+
+from sbsrl import UserError, learn
+from sbsrl.belief import GPBelief, WeightBelief
+from sbsrl.experiment import MOST_POINTS
+from sbsrl.runs import Specification
+from sbsrl.solve import EvolutionSearch, ExactSearch, GradientSearch, Quadrature, ReplanningSolver
+
+FEW = {"prior": "motor", "episodes": 2, "samples": 30, "candidates": 32, "elites": 4, "iterations": 2}
+
+
+def spec(task, method="sbsrl", **settings):
+    return Specification.make(task, method, 0, "cpu", settings)
+
+
+@pytest.mark.parametrize(
+    ("task", "solver", "kind"),
+    [
+        ("pendulum", "icem", ReplanningSolver),
+        ("ledge", "exact", ExactSearch),
+        ("ledge", "gradient", GradientSearch),
+        ("ledge", "evolution", EvolutionSearch),
+    ],
+)
+def test_a_solver_is_chosen_by_its_name(task, solver, kind):
+    chosen = spec(task, solver=solver, episodes=2).start()[0].solver
+    assert isinstance(chosen, kind)
+    if task == "ledge":
+        assert isinstance(chosen.returns, Quadrature)
+
+
+def test_evolution_has_the_settings_of_the_run():
+    planner = spec("ledge", solver="evolution", candidates=32, elites=4, iterations=2).start()[0].solver.planner
+    assert (planner.candidates, planner.elites, planner.iterations, planner.horizon) == (32, 4, 2, 1)
+    assert (planner.low, planner.high) == ((-1.0, -1.0), (1.5, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "kind"),
+    [
+        ("ledge", {}, WeightBelief),
+        ("ledge", {"sampler": "particles"}, GPBelief),
+        ("ledge", {"sampler": "pathwise", "fitted": True}, GPBelief),
+        ("pendulum", {}, GPBelief),
+    ],
+)
+def test_beliefs_are_of_weights_where_that_is_possible(task, settings, kind):
+    assert isinstance(spec(task, episodes=2, **settings).start()[1].belief, kind)
+
+
+def test_only_a_belief_that_remembers_points_limits_their_number():
+    episodes = MOST_POINTS // 3 + 1
+    assert isinstance(spec("ledge", episodes=episodes).start()[1].belief, WeightBelief)
+    with pytest.raises(UserError, match=rf"^episodes={episodes} would give .* use at most {MOST_POINTS // 3} episodes"):
+        spec("ledge", episodes=episodes, sampler="particles").start()
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "said"),
+    [
+        ("ledge", {"solver": "icem"}, r"^ledge sums its cost .* search its policies instead, with solver=exact\.$"),
+        ("pendulum", {"solver": "exact"}, r"^pendulum has no class of policies to search; use solver=icem"),
+        ("pendulum", {"solver": "gradient"}, r"^pendulum has no class of policies"),
+        ("pendulum", {"solver": "evolution"}, r"^pendulum has no class of policies"),
+        ("ledge", {"solver": "exat"}, r"^there is no solver 'exat'; did you mean 'exact'\?$"),
+        ("ledge", {"tightening": 1.7}, r"^no policy can meet the tightened budget 1\.6 - 1\.7"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_line(task, settings, said):
+    with pytest.raises(UserError, match=said) as refused:
+        learn(task, **settings)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("solver", ["exact", "gradient", "evolution"])
+def test_the_ledge_is_learned_with_every_solver(solver):
+    """Two episodes that explore and a final one, all policies safe on all samples; the policy is of the class."""
+    result = learn("ledge", solver=solver, **FEW)
+    assert [(r.episode, r.phase) for r in result.records] == [(0, "explore"), (1, "explore"), (2, "final")]
+    assert all(r.feasible and r.samples == 30 and r.worst_plan == 0 and r.objection is None for r in result.records)
+    assert all(0 < r.evaluated <= 1 for r in result.records)
+    assert all(0 <= r.cost <= 3 and 0 <= r.reward <= 3 for r in result.records)
+    solution = result.policy()
+    policies, theta = result.experiment.task.policies, np.asarray(solution.policy.theta, float)
+    assert np.all((theta >= policies.low) & (theta <= policies.high))
+    assert solution.evaluation.violation == 0
+    assert int(result.learner.belief.groups[0].now) == 2
+
+
+def test_when_no_policy_sees_enough_the_greedy_one_is_returned_at_once():
+    """An accuracy that asks for more than there is to see."""
+    records = learn("ledge", solver="exact", **FEW, accuracy=1e4).records
+    assert [(r.episode, r.phase) for r in records] == [(0, "final")]
+
+
+def test_without_safety_more_is_earned_on_the_nominal_dynamics():
+    free, safe = (learn("ledge", method, **FEW).policy() for method in ("unsafe", "sbsrl"))
+    assert free.evaluation.violation == 0
+    assert float(free.evaluation.value) > float(safe.evaluation.value) + 0.1
+    assert free.policy.problem.samples is None
