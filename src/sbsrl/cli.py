@@ -19,7 +19,7 @@ from .methods import METHODS
 from .report.certification import add_options, as_json, read_options, show
 from .report.figures import FIGURES, Request, reproduce
 from .report.reference import reference_returns
-from .report.terminal import Terminal, summary_table
+from .report.terminal import Terminal, progress_bar, summary_table
 from .runs import Result, Specification, resume, train
 from .runs.atomic import write_atomically
 from .settings import PRESETS, Settings, parse_setting
@@ -140,9 +140,19 @@ def _resume(options: argparse.Namespace) -> int:
 def _reproduce(options: argparse.Namespace) -> int:
     console = Console()
     say = partial(console.print, soft_wrap=True, highlight=False, markup=False)
-    request = Request(options.figure, options.seed, options.seeds, options.preset, options.workers, say)
-    for path in reproduce(request, options.out or Path("results") / options.figure):
-        say(path)
+    with progress_bar(console) as bar:
+        work = bar.add_task(options.figure, total=1.0)
+        request = Request(
+            options.figure,
+            options.seed,
+            options.seeds,
+            options.preset,
+            options.workers,
+            say,
+            lambda share: bar.update(work, completed=share),
+        )
+        for path in reproduce(request, options.out or Path("results") / options.figure):
+            say(path)
     return 0
 
 

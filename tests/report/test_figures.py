@@ -96,7 +96,7 @@ def asked(monkeypatch):
 def test_the_command_line_asks_for_what_was_typed(asked, capsys, tmp_path):
     typed = ["theorems", "--seed", "3", "--seeds", "20", "--preset", "smoke", "--workers", "2", "--out", "there"]
     assert main(["reproduce", *typed]) == 0
-    assert asked[0]._replace(say=None) == Request("theorems", 3, 20, "smoke", 2, None)
+    assert asked[0]._replace(say=None, progress=None) == Request("theorems", 3, 20, "smoke", 2, None, None)
     assert capsys.readouterr().out.splitlines() == ["half of it [is] done", "there/README.md"]
     again = asked[0].command.split()
     assert (tmp_path / "there" / "README.md").read_text() == " ".join(again)

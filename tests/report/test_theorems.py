@@ -25,9 +25,13 @@ RUNS = 2
 @pytest.fixture(scope="module")
 def made():
     """The files and what was said meanwhile."""
-    said = []
-    request = Request("theorems", preset="smoke", seeds=RUNS, workers=1, say=said.append)
-    return files(request, Size((SMALL,), 99, 100, 20, SMALL)), said
+    said, shares = [], []
+    request = Request("theorems", preset="smoke", seeds=RUNS, workers=1, say=said.append, progress=shares.append)
+    return files(request, Size((SMALL,), 99, 100, 20, SMALL)), said, shares
+
+
+def test_progress_is_told_after_every_run(made):
+    assert made[2] == pytest.approx([0.45, 0.9])
 
 
 def refuse(name):

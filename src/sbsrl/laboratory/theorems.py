@@ -161,9 +161,14 @@ class WorldReport:
         }
 
 
-def run_world(world: World, seeds: Sequence[int], sets: int, pool: Executor) -> WorldReport:
-    """Independent runs, in parallel."""
-    outcomes = list(pool.map(try_world, [world] * len(seeds), seeds))
+def run_world(
+    world: World, seeds: Sequence[int], sets: int, pool: Executor, done: Callable[[], None] = lambda: None
+) -> WorldReport:
+    """Independent runs, in parallel; `done` hears of each."""
+    outcomes = []
+    for outcome in pool.map(try_world, [world] * len(seeds), seeds):
+        outcomes.append(outcome)
+        done()
     return WorldReport(world, outcomes, closeness(world, sets, np.random.default_rng(seeds[0])))
 
 

@@ -15,6 +15,10 @@ def _silent(text: str) -> None:
     pass
 
 
+def _motionless(share: float) -> None:
+    pass
+
+
 class Request(NamedTuple):
     """What is asked for."""
 
@@ -27,6 +31,8 @@ class Request(NamedTuple):
     """Processes that work side by side, one core each."""
     say: Callable[[str], None] = _silent
     """Hears of what has been found so far."""
+    progress: Callable[[float], None] = _motionless
+    """Hears of the share that is done."""
 
     @property
     def command(self) -> str:

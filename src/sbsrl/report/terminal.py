@@ -13,7 +13,21 @@ from ..loop import Experiment, Record
 from ..runs.certificate import verdict
 from .reference import Reference
 
-__all__ = ["Terminal", "summary_table"]
+__all__ = ["Terminal", "progress_bar", "summary_table"]
+
+
+def progress_bar(console: Console) -> Progress:
+    """What long work shows: how far it is, and the time left. It vanishes when the work is done."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+        transient=True,
+    )
 
 
 class Terminal:
@@ -21,16 +35,7 @@ class Terminal:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:3.0f} %"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            console=console,
-            transient=True,
-        )
+        self._progress = progress_bar(console)
         self._episodes = 0
         self._expected = False
         """Whether the budget bounds the expected cost, so that a single episode may cost more."""

@@ -2,8 +2,9 @@
 
 import csv
 import io
+import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -60,10 +61,11 @@ def files(request: Request, size: Size | None = None) -> dict[str, bytes]:
     size = size or SIZES[request.preset]
     seeds = range(request.seed * 10_000, request.seed * 10_000 + (request.seeds or size.runs))
     with worker_pool(request.workers) as pool:
-        reports = []
+        reports: list[WorldReport] = []
+        done = _counter(request, len(size.worlds) * len(seeds))
         for world in size.worlds:
             request.say(f"{_name(world)}: {len(seeds)} runs of Algorithm 1")
-            reports.append(run_world(world, seeds, size.sets, pool))
+            reports.append(run_world(world, seeds, size.sets, pool, done))
             _tell(request, reports[-1])
         request.say("growth of the safe set")
         expansions = pool.map(_grow, [size.growth] * len(TRUTHS), TRUTHS.values(), [seeds[0]] * len(TRUTHS))
@@ -83,6 +85,12 @@ def files(request: Request, size: Size | None = None) -> dict[str, bytes]:
 
 TRUTHS = {"a push that is weaker than expected": -1.0, "a push that is stronger than expected": 1.0}
 """The two extreme truths of the figure: w* = (0, -+B), unlike those of the runs, which are drawn."""
+
+
+def _counter(request: Request, runs: int) -> Callable[[], None]:
+    """Tells the share of runs that are done; what follows them takes about a tenth as long."""
+    count = itertools.count(1)
+    return lambda: request.progress(0.9 * next(count) / runs)
 
 
 def _grow(world: World, push: float, seed: int) -> Expansion:
