@@ -150,7 +150,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             options.workers,
             say,
             lambda share: bar.update(work, completed=share),
-        )
+        ).check()
         for path in reproduce(request, options.out or Path("results") / options.figure):
             say(path)
     return 0

@@ -27,6 +27,7 @@ def progress_bar(console: Console) -> Progress:
         TimeRemainingColumn(elapsed_when_finished=True),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
 
 
