@@ -82,9 +82,14 @@ class World:
         return sample_count(self.exponent, self.delta)
 
     @property
+    def closeness_tightening(self) -> float:
+        """Delta_zeta."""
+        return tightening(self.zeta, self.returns)
+
+    @property
     def tightening(self) -> float:
-        """Delta_zeta, and what the quadrature may be off by."""
-        return tightening(self.zeta, self.returns) + quadrature_error(self.task)
+        """By how much plans stay below the budget: Delta_zeta, and what the quadrature may be off by."""
+        return self.closeness_tightening + quadrature_error(self.task)
 
     @property
     def xi(self) -> float:

@@ -11,13 +11,8 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import matplotlib
 import numpy as np
 from jaxtyping import Array, Float
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
@@ -29,6 +24,7 @@ from ..belief.truncation import Envelope, Interval
 from ..kernels import SquaredExponential, gram
 from ..theory import confidence_width
 from ..types import PRNGKey, Scalar
+from .canvas import plt, png
 
 __all__ = ["Numbers", "draw", "files", "simulate"]
 
@@ -149,10 +145,7 @@ def draw(numbers: Numbers) -> bytes:
     panels[1].scatter(numbers.inputs, numbers.targets, color=TRUE, edgecolor="white", s=34, zorder=4, label="data")
     handles, labels = panels[1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=150, format="png")
-    plt.close(figure)
-    return buffer.getvalue()
+    return png(figure)
 
 
 def _draw_functions(axes: Axes, numbers: Numbers, episode: int) -> None:

@@ -1,18 +1,13 @@
 """One picture of a run: what it earned, and how close to the budget it came."""
 
-import io
 from collections.abc import Sequence
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from ..loop import Experiment, Record
+from .canvas import plt, png
 from .reference import Reference
 
 __all__ = ["draw_run"]
@@ -27,10 +22,7 @@ def draw_run(experiment: Experiment, records: Sequence[Record], reference: Refer
     _draw_returns(returns, records, reference)
     _draw_costs(costs, experiment, records)
     figure.suptitle(_title(experiment, records), fontsize=12)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=150, format="png")
-    plt.close(figure)
-    return buffer.getvalue()
+    return png(figure)
 
 
 def _title(experiment: Experiment, records: Sequence[Record]) -> str:

@@ -1,19 +1,14 @@
 """One picture of the trade-off: a larger zeta needs fewer samples and more of the budget."""
 
-import io
 import math
 from collections.abc import Sequence
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from ..theory import Point, Setting
 from ..theory.words import number
+from .canvas import plt, png
 
 __all__ = ["draw_tradeoff"]
 
@@ -34,10 +29,7 @@ def draw_tradeoff(setting: Setting, curve: Sequence[Point], name: str) -> bytes:
         axes.spines[["top", "right"]].set_visible(False)
     tightening.set_xlabel(r"$\zeta$: how close one sample must be to the true dynamics (units of the model)")
     figure.suptitle(f"{name}: what a sample's closeness $\\zeta$ costs", fontsize=12)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=150, format="png")
-    plt.close(figure)
-    return buffer.getvalue()
+    return png(figure)
 
 
 def _draw_samples(axes: Axes, setting: Setting, curve: Sequence[Point]) -> None:
