@@ -4,9 +4,10 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from sbsrl import METHODS, TASKS, UserError
+from sbsrl import METHODS, TASKS, OfflineData, UserError, collect, make_task
 from sbsrl.cli import main
 
 
@@ -39,6 +40,16 @@ def complaint(capsys, *arguments):
         (["train", "pendulum", "--set", "budget=nan"], "budget=nan is not a finite number"),
         (["train", "pendulum", "--set", "budget=-2"], "no policy can meet budget=-2"),
         (["train", "pendulum", "--set", "budget=0.01"], "no policy can meet the tightened budget"),
+        (["train", "pendulum", "--set", "exploration_threshold=2000"], "no episode can meet exploration_threshold"),
+        (["train", "pendulum", "--method", "actsafe", "--episodes", "2"], "actsafe would explore for 3 episodes"),
+        (["train", "pendulum", "--set", "data=nowhere.npz"], "nowhere.npz cannot be read as offline data"),
+        (["collect", "pendulun"], "did you mean 'pendulum'"),
+        (["collect", "pendulum", "--behaviour", "wonder"], "did you mean 'wander'"),
+        (["collect", "pendulum", "--transitions", "0"], "transitions=0 is out of range"),
+        (["collect", "pendulum", "--strength", "2"], "strength=2 is out of range"),
+        (["collect", "ledge", "--behaviour", "scatter"], "use --behaviour wander"),
+        (["collect", "pendulum", "--transitions", "2", "--out", "/proc/nowhere/a.npz"], "cannot use /proc/nowhere"),
+        (["collect"], "required: TASK"),
         (["train", "pendulum", "--set", "sampels=3"], "did you mean 'samples'"),
         (["train", "pendulum", "--set", "prior=simulater"], "did you mean 'simulator'"),
         (["train", "pendulum", "--out", "/proc/nowhere/run"], "cannot use /proc/nowhere/run"),
@@ -140,6 +151,41 @@ def test_ctrl_c_exits_with_130_and_says_how_to_go_on(tiny_flags, tmp_path):
     assert [json.loads(line)["episode"] for line in lines] == [0]
 
 
+def test_collected_data_are_written_and_summed_up(capsys, tmp_path):
+    typed = ["collect", "pendulum", "--behaviour", "scatter", "--transitions", "7", "--seed", "3", "--strength", "0.5"]
+    assert main(typed) == 0
+    out = capsys.readouterr().out
+    data = OfflineData.load(tmp_path / "data" / "pendulum-scatter-s3.npz")
+    assert data[:3] == ("pendulum", "scatter", 3)
+    again = collect(make_task("pendulum"), "scatter", 7, 3, 0.5)
+    for one, other in zip(data.transitions, again.transitions, strict=True):
+        assert np.array_equal(one, other)
+    fastest = np.abs(data.transitions.next_states[:, 2]).max()
+    assert f"7 transitions; largest cost of a step {fastest:.3f}, budget 6" in out
+    assert "'sbsrl train pendulum --set data=data/pendulum-scatter-s3.npz'" in out
+
+
+def test_collected_data_go_where_they_are_wanted(tmp_path):
+    assert main(["collect", "pendulum", "--transitions", "2", "--out", "else/where.npz"]) == 0
+    assert len(OfflineData.load(tmp_path / "else" / "where.npz").transitions.actions) == 2
+
+
+def test_data_that_do_not_fit_are_one_clear_line_and_no_run(capsys, tmp_path):
+    """Of another task, of another shape, and none at all."""
+    data = collect(make_task("pendulum"), "wander", 3)
+    data._replace(task="ledge").save(tmp_path / "other.npz")
+    narrow = data.transitions._replace(states=data.transitions.states[:, :2])
+    data._replace(transitions=narrow).save(tmp_path / "narrow.npz")
+    (tmp_path / "junk.npz").write_bytes(b"junk")
+    for name, hint in (
+        ("other", "these offline data come from ledge, and the task is pendulum."),
+        ("narrow", "the states of these offline data have shape (3, 2); pendulum wants (3, 3)."),
+        ("junk", "junk.npz cannot be read as offline data"),
+    ):
+        assert hint in complaint(capsys, "train", "pendulum", "--set", f"data={name}.npz", "--out", "run")
+    assert not (tmp_path / "run").exists()
+
+
 TOY = ["--kernel", "linear", "--dim", "2", "--horizon", "5", "--noise", "0.5", "--bound", "0.5", "--budget", "2"]
 
 
@@ -154,6 +200,7 @@ TOY = ["--kernel", "linear", "--dim", "2", "--horizon", "5", "--noise", "0.5", "
         (["pendulum", "--delta", "1.5"], "delta=1.5 is a probability"),
         (["pendulum", "--zeta", "0.1"], "zeta must be below 9.895e-05"),
         (["pendulum", "--form", "paper"], "use form='sharp'"),
+        (["cartpole"], "nothing can be certified: the cost of a step of cartpole has no bound"),
         (["--kernel", "mattern32"], "did you mean 'matern32'"),
         (["--kernel", "se", "--noise", "1"], "certify --kernel needs --horizon, --budget as well"),
         ([*TOY, "--set", "samples=3"], "--set changes the settings of a task"),

@@ -1,11 +1,13 @@
 """From names to parts that fit, and the ledge learned with each of its solvers."""
 
+import jax
 import numpy as np
 import pytest
 
-from sbsrl import UserError, learn
+from sbsrl import UserError, learn, make_task
 from sbsrl.belief import GPBelief, WeightBelief
 from sbsrl.experiment import MOST_POINTS
+from sbsrl.methods import Context
 from sbsrl.runs import Specification
 from sbsrl.solve import EvolutionSearch, ExactSearch, GradientSearch, Quadrature, ReplanningSolver
 
@@ -73,6 +75,44 @@ def test_what_cannot_work_is_refused_in_one_line(task, settings, said):
     with pytest.raises(UserError, match=said) as refused:
         learn(task, **settings)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("prior", ["simulator", "none"])
+def test_a_threshold_above_all_that_an_episode_can_teach_is_refused(prior):
+    """Three outputs, 50 steps of at most ln(1 + 1 / sigma_w^2) nats each."""
+    noise = make_task("pendulum", prior).prior.noise
+    most = float(50 * 3 * np.log1p(1 / noise**2))
+    spec("pendulum", prior=prior, exploration_threshold=0.999 * most).experiment()
+    with pytest.raises(UserError, match=rf"^no episode can meet exploration_threshold=.*at most {most:.4g}") as refused:
+        spec("pendulum", prior=prior, exploration_threshold=1.001 * most).experiment()
+    assert "\n" not in str(refused.value)
+
+
+def test_that_threshold_is_in_the_units_of_the_uncertainty():
+    """As a deviation, a step teaches at most the length of the scale."""
+    most = float(50 * np.linalg.norm(make_task("pendulum").prior.scale))
+    spec("pendulum", uncertainty="deviation", exploration_threshold=0.999 * most).experiment()
+    with pytest.raises(UserError, match=f"at most {most:.4g}, even where nothing is known"):
+        spec("pendulum", uncertainty="deviation", exploration_threshold=1.001 * most).experiment()
+
+
+@pytest.mark.parametrize("method", ["greedy", "actsafe", "unsafe", "oracle"])
+def test_who_does_not_use_the_threshold_may_have_any(method):
+    spec("pendulum", method, exploration_threshold=1e6).experiment()
+
+
+def test_actsafe_must_be_given_the_time_to_exploit_what_it_explored():
+    spec("pendulum", "actsafe", episodes=5, actsafe_episodes=5).experiment()
+    spec("pendulum", "sbsrl", episodes=4, actsafe_episodes=5).experiment()
+    with pytest.raises(UserError, match=r"^actsafe would explore for 5 episodes and the run has 4; use at least 5"):
+        spec("pendulum", "actsafe", episodes=4, actsafe_episodes=5).experiment()
+
+
+def test_the_planner_has_the_patience_and_the_problem_the_slack_of_the_run():
+    experiment, learner = spec("pendulum", patience=7, slack=0.3, episodes=2, samples=2, features=2).start()
+    assert experiment.solver.planner.patience == 7
+    context = Context(experiment.task, learner.belief, experiment.settings, 0, True, False, jax.random.key(0))
+    assert experiment.method.problem(context).penalties.slack == 0.3
 
 
 @pytest.mark.parametrize("solver", ["exact", "gradient", "evolution"])

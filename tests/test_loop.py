@@ -7,10 +7,11 @@ import jax
 import numpy as np
 import pytest
 
-from sbsrl import UserError, learn, make_task
+from sbsrl import UserError, collect, learn, make_task
 from sbsrl.experiment import make_experiment
-from sbsrl.loop import algorithm_1
+from sbsrl.loop import algorithm_1, first_shortfall
 from sbsrl.runs import Specification
+from sbsrl.runs.train import exploration_warning
 
 
 def test_it_explores_and_ends_with_the_final_policy(tiny):
@@ -20,21 +21,46 @@ def test_it_explores_and_ends_with_the_final_policy(tiny):
     assert int(result.learner.belief.count) == 100  # the final policy is run, not learned from
 
 
-def test_a_threshold_that_cannot_be_met_ends_exploration_at_once(tiny):
-    records = learn("pendulum", **tiny, exploration_threshold=1e6).records
+@pytest.fixture
+def too_much(tiny, tmp_path):
+    """So much is known around the initial state that 1750 nats are not to be had, although they could be elsewhere."""
+    collect(make_task("pendulum"), "wander", 60).save(tmp_path / "data.npz")
+    return {**tiny, "exploration_threshold": 1750.0, "data": str(tmp_path / "data.npz")}
+
+
+def test_a_threshold_that_cannot_be_met_ends_exploration_at_once(too_much):
+    records = learn("pendulum", **too_much).records
     assert [r.phase for r in records] == ["exploit", "exploit", "final"]
     assert not any(r.exploring for r in records)
 
 
-def test_stopping_when_learned_returns_the_greedy_policy_without_further_episodes(tiny):
-    records = learn("pendulum", **tiny, exploration_threshold=1e6, stop_when_learned=True).records
+def test_stopping_when_learned_returns_the_greedy_policy_without_further_episodes(too_much):
+    records = learn("pendulum", **too_much, stop_when_learned=True).records
     assert [(r.episode, r.phase) for r in records] == [(0, "final")]
+
+
+def test_a_threshold_out_of_reach_is_told_with_what_an_episode_would_gather(too_much):
+    """At most what 50 steps can give where nothing is known, and less than was asked for."""
+    experiment, learner = Specification.make("pendulum", "sbsrl", 0, "cpu", too_much).start()
+    threshold, attainable = first_shortfall(experiment, learner)
+    assert threshold == 1750
+    assert 0 < attainable < 0.95 * 1750
+    warning = exploration_warning(experiment, learner)
+    assert warning.startswith("the exploration threshold, 1750, is out of reach")
+    assert f"promises {attainable:.4g} an episode" in warning
+
+
+@pytest.mark.parametrize(("method", "threshold"), [("sbsrl", 500.0), ("sbsrl", 0.0), ("greedy", 1e6)])
+def test_a_threshold_within_reach_or_not_used_needs_no_word(tiny, method, threshold):
+    spec = Specification.make("pendulum", method, 0, "cpu", {**tiny, "exploration_threshold": threshold})
+    assert first_shortfall(*spec.start()) is None
+    assert exploration_warning(*spec.start()) is None
 
 
 def test_actsafe_explores_first_and_returns_a_greedy_policy(tiny):
     result = learn("pendulum", "actsafe", **tiny, actsafe_episodes=1)
     assert [(r.phase, r.exploring) for r in result.records] == [("explore", True), ("exploit", False), ("final", False)]
-    early = learn("pendulum", "actsafe", **tiny, actsafe_episodes=5)
+    early = learn("pendulum", "actsafe", **tiny, actsafe_episodes=2)
     assert [r.phase for r in early.records] == ["explore", "explore", "final"]
     assert early.policy().policy.problem.reward is early.experiment.task.reward
 

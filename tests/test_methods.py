@@ -17,7 +17,7 @@ from sbsrl.theory import Episodes, exploration_threshold
 @pytest.fixture
 def problem(tiny):
     def build(method, episode=0, exploring=True, final=False):
-        spec = Specification.make("pendulum", method, 0, "cpu", tiny)
+        spec = Specification.make("pendulum", method, 0, "cpu", {**tiny, "actsafe_episodes": 1})
         experiment, learner = spec.start()
         context = Context(experiment.task, learner.belief, spec.settings, episode, exploring, final, jax.random.key(0))
         return experiment, experiment.method.problem(context)
@@ -59,10 +59,10 @@ def test_exploration_is_demanded_only_while_exploring(problem, exploring, thresh
 
 def test_actsafe_is_curious_first_and_then_wants_reward(problem):
     x, a = jnp.array([-1.0, 0.0, 1.0], jnp.float32), jnp.array([0.3], jnp.float32)
-    experiment, first = problem("actsafe", episode=2, exploring=False)
+    experiment, first = problem("actsafe", episode=0, exploring=False)
     assert first.reward(x, a, x) == first.uncertainty(x, a)
     assert first.exploring
-    for episode, final in ((3, False), (2, True)):
+    for episode, final in ((1, False), (0, True)):
         _, later = problem("actsafe", episode=episode, exploring=False, final=final)
         assert later.reward is experiment.task.reward
         assert not later.exploring
@@ -143,6 +143,21 @@ def test_without_an_accuracy_the_threshold_is_the_one_that_was_set():
     assert ledge_context(2, accuracy=0.0, exploration_threshold=0.3).threshold() == 0.3
 
 
+@pytest.mark.parametrize("updates", [0, 3])
+def test_a_threshold_that_shrinks_does_so_with_the_width_of_the_belief(updates):
+    """d_sigma^0 B / max beta_n, to 1e-12; all of it before the first episode."""
+    context = ledge_context(updates, accuracy=0.0, exploration_threshold=0.3, shrinking=True)
+    width = float(np.max(context.belief.width()))
+    np.testing.assert_allclose(context.threshold(), 0.3 * context.task.prior.bound / width, rtol=1e-12)
+    assert (context.threshold() == 0.3) == (updates == 0)
+
+
+def test_the_widest_of_all_outputs_decides_how_far_the_threshold_shrinks(monkeypatch):
+    context = ledge_context(2, accuracy=0.0, exploration_threshold=0.3, shrinking=True)
+    monkeypatch.setattr(type(context.belief), "width", lambda belief: jnp.array([1.5, 6.0]))
+    np.testing.assert_allclose(context.threshold(), 0.3 * context.task.prior.bound / 6.0, rtol=1e-12)
+
+
 def with_prior(context, **changes):
     prior = dataclasses.replace(context.task.prior, **changes)
     return dataclasses.replace(context, task=dataclasses.replace(context.task, prior=prior))
@@ -153,11 +168,20 @@ def with_prior(context, **changes):
     [
         ({"uncertainty": "information"}, {}, "^accuracy needs uncertainty=deviation and one scale for all outputs"),
         ({}, {"scale": (1.0, 2.0)}, "^accuracy needs uncertainty=deviation and one scale for all outputs"),
-        ({}, {"bound": None}, "^accuracy needs a bound on the mismatch, and prior 'motor' has none; use another"),
+        (
+            {},
+            {"bound": None},
+            "^a threshold that shrinks needs a bound on the mismatch, and prior 'motor' has none; use",
+        ),
+        (
+            {"accuracy": 0.0, "exploration_threshold": 0.3, "shrinking": True},
+            {"bound": None},
+            "^a threshold that shrinks .* or accuracy=0, shrinking=false and a fixed exploration_threshold",
+        ),
         ({"form": "sharpest"}, {}, "'sharpest'; did you mean 'sharp'"),
     ],
 )
-def test_an_accuracy_that_means_nothing_is_refused_in_one_line(settings, changes, said):
+def test_an_accuracy_or_a_shrinking_that_means_nothing_is_refused_in_one_line(settings, changes, said):
     context = with_prior(ledge_context(**settings), **changes)
     with pytest.raises(UserError, match=said) as refused:
         context.threshold()

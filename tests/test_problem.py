@@ -7,6 +7,7 @@ import pytest
 
 from sbsrl.problem import (
     Evaluation,
+    Excess,
     Only,
     Penalties,
     Problem,
@@ -43,7 +44,7 @@ class Lines(eqx.Module):
         return Line(self.gains[m])
 
 
-def problem(samples, threshold=0.0, aggregation="statewise", steps=4):
+def problem(samples, threshold=0.0, aggregation="statewise", steps=4, slack=0.0):
     return Problem(
         reward=lambda x, a, y: -jnp.sum(x**2) - 0.1 * jnp.sum(a**2),
         nominal=Line(jnp.array(0.9)),
@@ -55,7 +56,7 @@ def problem(samples, threshold=0.0, aggregation="statewise", steps=4):
         threshold=jnp.array(threshold),
         steps=jnp.array(steps, jnp.int32),
         exploring=jnp.array(threshold > 0),
-        penalties=Penalties(cost=1000.0, exploration=10.0),
+        penalties=Penalties(cost=1000.0, exploration=10.0, slack=slack),
     )
 
 
@@ -86,7 +87,7 @@ def evaluate(p):
     x, plans = jnp.asarray(X), jnp.moveaxis(jnp.asarray(PLANS), 0, -1)
     returns, states = nominal_returns(p, x, plans)
     gathered = information(p, states, plans) if p.threshold > 0 else jnp.zeros(len(PLANS))
-    hinges = [excess(p, p.samples.member(m), x, plans) for m in jnp.arange(p.sample_count)]
+    hinges = [excess(p, p.samples.member(m), x, plans).beyond for m in jnp.arange(p.sample_count)]
     hinges = jnp.stack(hinges, axis=-1) if hinges else jnp.zeros((len(PLANS), 0))
     value = penalised(explored(p, returns, gathered), penalties(p, hinges))
     return Evaluation(value, jnp.max(hinges, axis=-1, initial=0), gathered)
@@ -149,6 +150,40 @@ def test_partial_sums_of_penalties_are_upper_bounds_also_after_rounding():
     for known in (0, 1, 7, 29):
         some = all_of_them.at[:, jnp.asarray(rng.permutation(30)[known:])].set(0)
         assert np.all(penalised(value, some) >= penalised(value, all_of_them))
+
+
+def excess_of(p, dynamics):
+    return excess(p, dynamics, jnp.asarray(X), jnp.moveaxis(jnp.asarray(PLANS), 0, -1))
+
+
+@pytest.mark.parametrize("aggregation", ["statewise", "sum"])
+def test_slack_grows_to_the_end_of_the_plan_and_is_charged_and_not_judged(aggregation):
+    """Four steps cost 0, 0.2, 0.4 and 0.6 more than they do; feasibility knows nothing of it."""
+    p = problem(None, aggregation=aggregation, slack=0.6)
+    found = excess_of(p, Line(jnp.array(0.9)))
+    total = max if aggregation == "statewise" else sum
+    for charged, beyond, plan in zip(*found, PLANS, strict=True):
+        x, costs = X[0], []
+        for (a,) in plan:
+            x = 0.9 * x + a
+            costs.append(abs(x))
+        np.testing.assert_allclose(beyond, max(total(costs) - 1.5, 0), rtol=1e-12)
+        with_slack = [c + s for c, s in zip(costs, (0, 0.2, 0.4, 0.6), strict=True)]
+        np.testing.assert_allclose(charged, max(total(with_slack) - 1.5, 0), rtol=1e-12)
+    assert np.any((found.charged > 0) & (found.beyond == 0))
+
+
+def test_without_slack_what_is_charged_is_what_is_too_much():
+    found = excess_of(problem(None), Line(jnp.array(1.3)))
+    assert np.any(found.beyond > 0)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.6])
+def test_a_trajectory_that_is_not_a_number_is_infinitely_too_much(slack):
+    found = excess_of(problem(None, slack=slack), Line(jnp.array(np.nan)))
+    assert isinstance(found, Excess)
+    np.testing.assert_array_equal(found, np.full((2, 7), np.inf))
 
 
 def test_a_weight_of_zero_forgives_even_what_is_not_a_number():

@@ -7,6 +7,7 @@ import numpy as np
 from sbsrl import RunFolder
 from sbsrl.loop import Experiment, Record
 from sbsrl.report.reference import Reference, reference_returns
+from sbsrl.report.statistics import summarise
 from sbsrl.runs import Specification
 from sbsrl.settings import Settings
 from sbsrl.task import Task
@@ -23,13 +24,6 @@ def experiment() -> Experiment:
     return spec.start()[0]
 
 
-def bootstrap(values: list[float]) -> tuple[float, float]:
-    """95 % percentile interval of the mean over seeds."""
-    rng = np.random.default_rng(0)
-    means = np.mean(rng.choice(values, (10_000, len(values))), axis=1)
-    return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
-
-
 def table(runs: list[list[Record]], scale: Reference) -> list[str]:
     """A row a seed, a column an episode; then the mean and its interval."""
     episodes = [f"{r.episode}{' final' if r.phase == 'final' else ''}" for r in runs[0]]
@@ -39,7 +33,8 @@ def table(runs: list[list[Record]], scale: Reference) -> list[str]:
     for seed, run, values in zip(SEEDS, runs, returns, strict=True):
         rows.append([str(seed), *(f"{v:.3f} ({r.cost:.2f})" for v, r in zip(values, run, strict=True))])
     rows.append(["mean", *(f"{np.mean(column):.3f}" for column in columns)])
-    rows.append(["95 % bootstrap", *("{:.3f} to {:.3f}".format(*bootstrap(column)) for column in columns)])
+    found = [summarise(column) for column in columns]
+    rows.append(["95 % bootstrap", *(f"{s.mean_low:.3f} to {s.mean_high:.3f}" for s in found)])
     return ["| " + " | ".join(cells) + " |" for cells in rows]
 
 

@@ -12,18 +12,21 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+import jax
+import jax.numpy as jnp
 from rich.console import Console
 
+from .atomic import write_atomically
 from .errors import UserError, unknown
 from .methods import METHODS
+from .offline import BEHAVIOURS, collect
 from .report.certification import add_options, as_json, read_options, show
 from .report.figures import FIGURES, Request, reproduce
 from .report.reference import reference_returns
 from .report.terminal import Terminal, progress_bar, summary_table
 from .runs import Result, Specification, resume, train
-from .runs.atomic import write_atomically
 from .settings import PRESETS, Settings, parse_setting
-from .tasks import TASKS
+from .tasks import TASKS, make_task
 from .theory import certify, tradeoff
 
 __all__ = ["main"]
@@ -120,6 +123,18 @@ def _reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="K", default=os.cpu_count(), help="processes (one a core)")
 
 
+def _collect_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="see 'sbsrl tasks'")
+    parser.add_argument("--behaviour", default="wander", help="what makes the data, see below (wander)")
+    parser.add_argument("--transitions", type=int, default=100, metavar="N", help="how many (100)")
+    parser.add_argument("--strength", type=float, metavar="S", help="share of the action range that is used")
+    parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to (data/TASK-BEHAVIOUR-sSEED.npz)")
+    parser.epilog = "behaviours:\n" + "\n".join(
+        f"  {name:10}{b.summary} (strength {b.strength:g})" for name, b in BEHAVIOURS.items()
+    )
+
+
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -153,6 +168,21 @@ def _reproduce(options: argparse.Namespace) -> int:
         ).check()
         for path in reproduce(request, options.out or Path("results") / options.figure):
             say(path)
+    return 0
+
+
+def _collect(options: argparse.Namespace) -> int:
+    task = make_task(options.task)
+    data = collect(task, options.behaviour, options.transitions, options.seed, options.strength)
+    out: Path = options.out or Path("data") / f"{task.name}-{options.behaviour}-s{options.seed}.npz"
+    data.save(out)
+    console = Console()
+    say = partial(console.print, soft_wrap=True, highlight=False, markup=False)
+    for name, part in zip(task.state_names, data.transitions.next_states.T, strict=True):
+        say(f"{name:8} from {part.min():8.3f} to {part.max():8.3f}")
+    costs = jax.vmap(task.cost)(*(jnp.asarray(part) for part in data.transitions))
+    say(f"{len(costs)} transitions; largest cost of a step {float(costs.max()):.3f}, budget {task.budget:g}")
+    say(f"{out}: use it with 'sbsrl train {task.name} --set data={out}'")
     return 0
 
 
@@ -215,6 +245,7 @@ def _list(names: dict[str, str]) -> int:
 COMMANDS = {
     "train": Command("learn a task", _train_arguments, _train),
     "resume": Command("continue a run exactly where it stopped", _resume_arguments, _resume),
+    "collect": Command("make offline data with a behaviour", _collect_arguments, _collect),
     "certify": Command("what the theory guarantees: samples, tightening, confidence", add_options, _certify),
     "reproduce": Command("make a figure of the paper", _reproduce_arguments, _reproduce),
     "figures": Command(

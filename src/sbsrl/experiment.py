@@ -3,12 +3,14 @@
 from collections.abc import Callable
 
 from .belief import Belief, GPBelief, GPOptions, WeightBelief
+from .belief.uncertainty import UNCERTAINTIES, largest_uncertainty
 from .errors import UserError, unknown
 from .loop import Experiment, Learner
 from .methods import Method, make_method
 from .policies import PolicyClass
 from .settings import Settings
 from .solve import ICEM, EvolutionSearch, ExactSearch, GradientSearch, ReplanningSolver, Solver, expectation
+from .solve.refine import Refinement
 from .task import Task
 from .tasks import make_task
 
@@ -22,7 +24,7 @@ def make_experiment(task: str | Task, method: str, settings: Settings) -> Experi
     """Puts the parts together; refuses what cannot work."""
     chosen: Method = make_method(method)
     if isinstance(task, str):
-        task = make_task(task, settings.prior, settings.budget)
+        task = make_task(task, settings.prior, settings.budget, settings.data)
     if task.budget - settings.tightening < task.least_cost:
         raise UserError(
             f"no policy can meet the tightened budget {task.budget:g} - {settings.tightening:g}: the cost of "
@@ -30,7 +32,25 @@ def make_experiment(task: str | Task, method: str, settings: Settings) -> Experi
         )
     if settings.solver not in SOLVERS:
         raise unknown("solver", settings.solver, SOLVERS)
+    _check_exploration(task, chosen, settings)
     return Experiment(task, chosen, SOLVERS[settings.solver](task, settings), settings)
+
+
+def _check_exploration(task: Task, method: Method, settings: Settings) -> None:
+    """Refuses exploration that never ends, and a threshold that no policy could ever meet."""
+    if method.name == "actsafe" and settings.episodes < settings.actsafe_episodes:
+        raise UserError(
+            f"actsafe would explore for {settings.actsafe_episodes} episodes and the run has {settings.episodes}; use "
+            f"at least {settings.actsafe_episodes} episodes, or set actsafe_episodes to {settings.episodes} or less."
+        )
+    if not method.explores or settings.accuracy or settings.uncertainty not in UNCERTAINTIES:
+        return
+    most = task.horizon * largest_uncertainty(task.prior, task.input_limits, settings.uncertainty)
+    if settings.exploration_threshold > most:
+        raise UserError(
+            f"no episode can meet exploration_threshold={settings.exploration_threshold:g}: {task.horizon} steps give "
+            f"at most {most:.4g}, even where nothing is known; use less."
+        )
 
 
 def _replanning(task: Task, settings: Settings) -> Solver:
@@ -78,11 +98,13 @@ def _planner(task: Task, settings: Settings) -> ICEM:
         candidates=settings.candidates,
         elites=settings.elites,
         iterations=settings.iterations,
+        patience=settings.patience,
         decay=settings.decay,
         colour=settings.colour,
         momentum=settings.momentum,
         spread=settings.spread,
         keep=settings.keep,
+        refinement=Refinement(settings.gradient_elites) if settings.gradient_elites else None,
     )
 
 
@@ -109,7 +131,12 @@ def make_learner(experiment: Experiment, seed: int) -> Learner:
 
 
 def _check_points(task: Task, settings: Settings) -> None:
-    if task.horizon * settings.episodes > MOST_POINTS:
+    offline = 0 if task.prior.data is None else len(task.prior.data.actions)
+    if offline > MOST_POINTS // 2:
+        raise UserError(
+            f"{offline} offline transitions are too many for an exact Gaussian process; use at most {MOST_POINTS // 2}."
+        )
+    if task.horizon * settings.episodes + offline > MOST_POINTS:
         raise UserError(
             f"episodes={settings.episodes} would give an exact Gaussian process {task.horizon * settings.episodes} "
             f"points, which do not fit into memory; use at most {MOST_POINTS // task.horizon} episodes."

@@ -23,7 +23,9 @@ __all__ = [
     "Outcome",
     "Phase",
     "Record",
+    "Shortfall",
     "algorithm_1",
+    "first_shortfall",
     "greedy_policy",
     "run_greedy_policy",
     "sample_key",
@@ -137,6 +139,23 @@ def run_greedy_policy(experiment: Experiment, learner: Learner, on_step: Callabl
     """One episode of the greedy policy, from which nothing is learned."""
     solution = greedy_policy(experiment, learner)
     return run_episode(experiment.task, solution, _keys(learner).rollout, on_step)
+
+
+class Shortfall(NamedTuple):
+    """An exploration constraint that cannot be met."""
+
+    threshold: float
+    attainable: float
+    """What the best plan found promises, scaled to a whole episode."""
+
+
+def first_shortfall(experiment: Experiment, learner: Learner) -> Shortfall | None:
+    """If Problem (1) cannot be as informative as it should be, as far as the solver can see: by how much."""
+    solution = _solve(experiment, learner) if learner.exploring else None
+    if solution is None or solution.explores(experiment.settings.exploration_tolerance):
+        return None
+    threshold = float(solution.policy.problem.threshold)
+    return Shortfall(threshold, float(solution.evaluation.information) * threshold / solution.demand)
 
 
 def _goes_on(experiment: Experiment, learner: Learner) -> bool:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ._jax import PLAN
 from .belief.protocol import Belief, Samples, Uncertainty
 from .errors import UserError, unknown
-from .problem import Only, Penalties, Problem
+from .problem import Only, Penalties, Problem, at_many
 from .settings import Settings
 from .task import Task
 from .theory import Episodes, exploration_threshold
@@ -34,14 +35,17 @@ class Context:
     """Of the samples; the same in all episodes of a run."""
 
     def threshold(self) -> Scalar:
-        """d_sigma^n: fixed, or shrinking with beta_n to an accuracy epsilon of the returns (theorem merged)."""
-        if not self.settings.accuracy:
-            return jnp.asarray(self.settings.exploration_threshold)
-        if self.task.prior.bound is None:
+        """d_sigma^n: fixed; or d_sigma^0 B / beta_n; or that of an accuracy epsilon of the returns (theorem merged)."""
+        settings, bound = self.settings, self.task.prior.bound
+        if not (settings.accuracy or settings.shrinking):
+            return jnp.asarray(settings.exploration_threshold)
+        if bound is None:
             raise UserError(
-                f"accuracy needs a bound on the mismatch, and prior '{self.task.prior.name}' has none; use another "
-                "prior, or accuracy=0 and a fixed exploration_threshold."
+                f"a threshold that shrinks needs a bound on the mismatch, and prior '{self.task.prior.name}' has none; "
+                "use another prior, or accuracy=0, shrinking=false and a fixed exploration_threshold."
             )
+        if not settings.accuracy:
+            return settings.exploration_threshold * bound / jnp.max(self.belief.width())
         scale = set(self.task.prior.scale)
         if len(scale) > 1 or self.settings.uncertainty != "deviation":
             raise UserError(
@@ -88,7 +92,7 @@ def _problem(
         threshold=jnp.asarray(context.threshold() if context.exploring else 0.0, PLAN),
         steps=jnp.asarray(settings.horizon, jnp.int32),
         exploring=jnp.asarray(context.exploring or curious),
-        penalties=Penalties(settings.cost_penalty, settings.exploration_penalty),
+        penalties=Penalties(settings.cost_penalty, settings.exploration_penalty, settings.slack),
     )
 
 
@@ -127,6 +131,10 @@ class Curiosity(eqx.Module):
 
     def __call__(self, x: State, a: Action, y: State) -> Scalar:
         return self.uncertainty(x, a)
+
+    def many(self, x: Float[Array, "dx C"], a: Float[Array, "da C"], y: Float[Array, "dx C"]) -> Float[Array, " C"]:
+        """The same at C transitions, as columns."""
+        return at_many(self.uncertainty)(x, a)
 
 
 METHODS = {

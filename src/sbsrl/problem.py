@@ -25,6 +25,7 @@ from .types import Actions, Dynamics, Flag, Index, Scalar, State, States, Transi
 __all__ = [
     "Candidates",
     "Evaluation",
+    "Excess",
     "Only",
     "Penalties",
     "Problem",
@@ -33,11 +34,13 @@ __all__ = [
     "explored",
     "feasible",
     "information",
+    "nominal_return",
     "nominal_returns",
     "penalised",
     "penalties",
     "rollout",
     "rollouts",
+    "surplus",
 ]
 
 
@@ -49,6 +52,12 @@ class Penalties:
     """lambda_c."""
     exploration: float
     """lambda_sigma."""
+    slack: float = 0.0
+    """By how much more the end of a plan is to stay below the bound, growing linearly from its beginning.
+
+    A plan that just meets the bound at its end leaves the plan of the next step, which looks one step further, no room.
+    Slack is paid for in the value and does not decide about feasibility. Appendix F has none.
+    """
 
 
 class Only(eqx.Module):
@@ -114,6 +123,15 @@ class Evaluation(NamedTuple):
     """J_{s_n}(mu_n), or 0 where no exploration is demanded."""
 
 
+class Excess(NamedTuple):
+    """By how much candidates exceed the bound on one dynamics."""
+
+    charged: Float[Array, " C"]
+    """max(J_c(f) - d + Delta_zeta, 0) with the slack on top of the costs: what the penalty is for."""
+    beyond: Float[Array, " C"]
+    """The same without slack: 0 means feasible."""
+
+
 def feasible(evaluation: Evaluation) -> Bool[Array, "..."]:
     """Whether the safety constraint holds on every sample."""
     return evaluation.violation <= 0
@@ -152,31 +170,57 @@ def rollouts(dynamics: Dynamics, x: State, actions: Candidates) -> Trajectories:
 
 
 def along(g: TransitionFunction, states: Trajectories, actions: Candidates) -> Float[Array, "H C"]:
-    """g at every step of every candidate."""
+    """g at every step of every candidate, all at once if it can be asked for many."""
+    if many := getattr(g, "many", None):
+        columns: Float[Array, " HC"] = many(*(side_by_side(part) for part in (states[:-1], actions, states[1:])))
+        return columns.reshape(actions.shape[0], actions.shape[-1])
     return jax.vmap(jax.vmap(g, in_axes=-1))(states[:-1], actions, states[1:])
+
+
+def nominal_return(problem: Problem, states: Trajectories, actions: Candidates) -> Float[Array, " C"]:
+    """J_r(mu_n) along the nominal trajectories."""
+    return jnp.sum(along(problem.reward, states, actions), axis=0)
 
 
 def nominal_returns(problem: Problem, x: State, actions: Candidates) -> tuple[Float[Array, " C"], Trajectories]:
     """J_r(mu_n), which bounds the value from above since penalties only lower it, and the nominal trajectories."""
     states = rollouts(problem.nominal, x, actions)
-    reward = jnp.sum(along(problem.reward, states, actions), axis=0)
+    reward = nominal_return(problem, states, actions)
     return jnp.where(jnp.isnan(reward), -jnp.inf, reward), states
+
+
+def side_by_side(parts: Float[Array, "H d C"]) -> Float[Array, "d HC"]:
+    """All steps of all candidates as columns."""
+    return jnp.moveaxis(parts, 1, 0).reshape(parts.shape[1], -1)
 
 
 def information(problem: Problem, states: Trajectories, actions: Candidates) -> Float[Array, " C"]:
     """J_{s_n}(mu_n): what the nominal trajectories would teach."""
     steps, _, count = actions.shape
-    flat = (jnp.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in (states[:-1], actions))
-    gained = at_many(problem.uncertainty)(*flat).reshape(steps, count)
+    gained = at_many(problem.uncertainty)(side_by_side(states[:-1]), side_by_side(actions)).reshape(steps, count)
     gained = jnp.where(jnp.isnan(gained), 0, gained)  # what is not a number teaches nothing
     return jnp.sum(jnp.where((jnp.arange(steps, dtype=jnp.int32) < problem.steps)[:, None], gained, 0), axis=0)
 
 
-def excess(problem: Problem, dynamics: Dynamics, x: State, actions: Candidates) -> Float[Array, " C"]:
-    """max(J_c(f) - d + Delta_zeta, 0) for one dynamics."""
-    costs = along(problem.cost, rollouts(dynamics, x, actions), actions)
-    total = jax.vmap(lambda c: aggregate(c, problem.aggregation), in_axes=-1)(costs)
-    hinge = jnp.maximum(total - problem.bound, 0)
+def excess(problem: Problem, dynamics: Dynamics, x: State, actions: Candidates) -> Excess:
+    """What is too much for one dynamics."""
+    states = rollouts(dynamics, x, actions)
+    beyond = _hinge(surplus(problem, states, actions, 0.0))
+    if not problem.penalties.slack:
+        return Excess(beyond, beyond)
+    return Excess(_hinge(surplus(problem, states, actions, problem.penalties.slack)), beyond)
+
+
+def surplus(problem: Problem, states: Trajectories, actions: Candidates, slack: float) -> Float[Array, " C"]:
+    """J_c(f) - d + Delta_zeta along the trajectories of one dynamics, with a slack that grows along them."""
+    costs = along(problem.cost, states, actions)
+    if slack:
+        costs += jnp.linspace(0, slack, costs.shape[0], dtype=costs.dtype)[:, None]
+    return jax.vmap(lambda c: aggregate(c, problem.aggregation), in_axes=-1)(costs) - problem.bound
+
+
+def _hinge(surplus: Float[Array, " C"]) -> Float[Array, " C"]:
+    hinge = jnp.maximum(surplus, 0)
     return jnp.where(jnp.isnan(hinge), jnp.inf, hinge)  # a trajectory that is not a number is not safe
 
 

@@ -26,14 +26,20 @@ WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: 
 class Settings:
     """What can be set with `--set key=value`."""
 
-    prior: str = _of_the_task("what is known beforehand: pendulum simulator or none; ledge slope, waves or motor")
+    prior: str = _of_the_task(
+        "what is known (pendulum: simulator, careful, none; cartpole: offline, none; ledge: slope, waves, motor)"
+    )
     budget: float = _of_the_task("d: bound on the aggregated cost of an episode")
     tightening: float = _of_the_task("Delta: by how much plans must stay below the budget", 0)
     exploration_threshold: float = _of_the_task("d_sigma: nats of information an episode must promise to explore", 0)
+    data: str = _setting("", "offline transitions, a file of 'sbsrl collect', in the place of those of the prior")
     episodes: int = _setting(10, "episodes on the true system before the final policy", 1, 10_000)
     samples: int = _setting(30, "M: dynamics sampled from the belief at each episode", 1, 10_000)
     accuracy: float = _setting(
         0.0, "epsilon: if positive, d_sigma^n shrinks with beta_n (theorem 2) and exploration_threshold is not used", 0
+    )
+    shrinking: bool = _setting(
+        False, "multiply exploration_threshold by B / beta_n, as theorem 2 does, instead of keeping it fixed"
     )
     exploration_tolerance: float = _setting(
         0.05, "share of d_sigma that may be missing before exploration counts as infeasible", 0, 1
@@ -44,16 +50,21 @@ class Settings:
     actsafe_episodes: int = _setting(3, "episodes that the method actsafe explores before it exploits", 0)
     cost_penalty: float = _setting(1000.0, "lambda_c: weight of a violation, summed over the samples", 0)
     exploration_penalty: float = _setting(10.0, "lambda_sigma: weight of missing information", 0)
+    slack: float = _setting(
+        0.0, "by how much more the end of a plan should stay below the budget: room for the plans to come", 0
+    )
     solver: str = _setting("icem", "icem plans actions; exact, gradient and evolution search the task's policies")
     horizon: int = _setting(20, "H: control steps a plan looks ahead", 2, 1000)
     candidates: int = _setting(504, "action sequences in the first iteration of iCEM", 4, 1_000_000)
     elites: int = _setting(24, "best sequences that the next iteration is fitted to", 2, 100_000)
     iterations: int = _setting(4, "iterations of iCEM a plan", 1, 1000)
+    patience: int = _setting(3, "times the iterations may be repeated while no plan is safe on all samples", 1, 1000)
     decay: float = _setting(1.25, "factor by which the population shrinks each iteration", 1, 100)
     colour: float = _setting(2.0, "exponent of the coloured noise; 0 is white", 0, 10)
     momentum: float = _setting(0.1, "weight of the old mean and deviation", 0, 1)
     spread: float = _setting(0.5, "initial deviation, as a share of half the action range", 1e-6, 10)
     keep: float = _setting(0.3, "share of the elites carried to the next iteration and step, at least one", 0, 1)
+    gradient_elites: int = _setting(0, "kept elites that each iteration improves by gradients; 0 is none", 0, 100_000)
     sampler: str = _setting("pathwise", "what samples are: pathwise, truncated or particles")
     features: int = _setting(128, "Fourier features of a sampled function (even)", 2, 1_000_000)
     estimator: str = _setting("paired", "how Fourier features are drawn: paired, phased or orthogonal")

@@ -114,6 +114,8 @@ class Task:
     prior: Prior
     policies: PolicyClass | None = None
     """The policies among which one may be searched for whole episodes; None plans actions instead."""
+    anywhere: Callable[[PRNGKey], State] | None = None
+    """Draws a state at which a simulator could be asked for a step; None where there is nothing to ask."""
     margin: Callable[["Task"], float] | None = None
     """Computes Delta: by how much the best policy stays below the budget on all dynamics that the prior allows."""
 

@@ -6,10 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sbsrl.belief import GPBelief, GPOptions
 from sbsrl.belief.centres import SHARE, Centres, LowRankVariance
 from sbsrl.belief.posterior import Posterior
-from sbsrl.belief.uncertainty import Deviation, Information
-from sbsrl.kernels import Linear, SquaredExponential
+from sbsrl.belief.uncertainty import Deviation, Information, largest_uncertainty
+from sbsrl.kernels import Linear, Matern, SquaredExponential
+from sbsrl.task import Prior
 
 SCALE = np.array([0.5, 2.0])
 LENGTHS = ((1.0, 2.0, 0.7), (0.8, 0.8, 0.8))
@@ -102,3 +104,47 @@ def test_gradients_are_finite_where_nothing_is_unknown():
         assert value == 0
         assert np.all(np.isfinite(reverse))
         assert np.all(np.isfinite(forward))
+
+
+LIMITS = (1.0, 2.0, 0.5)
+SE, ROUGH, LINE = SquaredExponential(LENGTHS[0]), Matern(LENGTHS[1], 1.5), Linear((1.0, 3.0, 1.0))
+
+
+def prior_with(kernel, noise):
+    return Prior(
+        name="made up",
+        mean=lambda x, a: x,
+        scale=(0.5, 2.0),
+        kernel=kernel,
+        noise=noise,
+        bound=None,
+        bound_source="",
+        informative=False,
+    )
+
+
+@pytest.mark.parametrize("measure", ["information", "deviation"])
+@pytest.mark.parametrize(
+    ("kernel", "noise", "stationary"),
+    [(SE, 0.05, True), ((SE, ROUGH), (0.05, 0.3), True), (SE, (0.05, 0.3), True), (LINE, 0.1, False)],
+    ids=["shared", "separate", "noises", "linear"],
+)
+def test_nothing_is_more_uncertain_than_the_largest_uncertainty(kernel, noise, stationary, measure):
+    """At 200 inputs of the box, before any data, to 1e-9; for stationary kernels it is that everywhere."""
+    prior = prior_with(kernel, noise)
+    largest = largest_uncertainty(prior, LIMITS, measure)
+    belief = GPBelief.create(prior, 3, 8, 1, GPOptions(features=2, uncertainty=measure))
+    z = np.random.default_rng(1).uniform(-1, 1, (200, 3)) * np.array(LIMITS)
+    corner = np.array([LIMITS])
+    (found,) = many((belief.uncertainty(),), jnp.asarray(np.concatenate([z, corner])))
+    assert np.all(found <= largest * (1 + 1e-9))
+    np.testing.assert_allclose(found[-1], largest, rtol=1e-9)
+    if stationary:
+        np.testing.assert_allclose(found, largest, rtol=1e-9)
+    else:
+        assert found[:-1].max() < largest
+
+
+@pytest.mark.parametrize("measure", ["information", "deviation"])
+def test_where_the_kernel_has_no_bound_neither_has_the_uncertainty(measure):
+    assert largest_uncertainty(prior_with(LINE, 0.1), (1.0, np.inf, 1.0), measure) == np.inf

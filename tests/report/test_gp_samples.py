@@ -6,6 +6,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from sbsrl.report.figures import Request
 from sbsrl.report.gp_samples import BOUND, KERNEL, NOISE, SAMPLES, files, simulate
 
 SLACK = 1e-9
@@ -92,7 +93,7 @@ def test_the_default_figure_tells_the_story():
 
 
 def test_the_files_are_a_picture_its_numbers_and_an_explanation():
-    made = files(0)
+    made = files(Request("gp-samples"))
     picture = matplotlib.image.imread(io.BytesIO(made["gp-samples.png"]))
     height, width, _ = picture.shape
     assert width >= 1200

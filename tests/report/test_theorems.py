@@ -12,11 +12,11 @@ import pytest
 
 from sbsrl.laboratory.expansion import Expansion
 from sbsrl.laboratory.intervals import Frequency
-from sbsrl.laboratory.workers import worker_pool
 from sbsrl.laboratory.world import World
 from sbsrl.report.figures import Request
 from sbsrl.report.theorems import SIZES, Size, draw_expansion, files
 from sbsrl.settings import PRESETS
+from sbsrl.workers import worker_pool
 
 SMALL = World("motor", epsilon=2.0, episodes=400)
 RUNS = 2

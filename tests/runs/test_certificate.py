@@ -137,6 +137,20 @@ def test_the_pendulum_is_told_why_nothing_is_guaranteed():
     assert verdict(experiment, []).startswith("none: ")
 
 
+def test_where_costs_have_no_bound_no_theorem_applies_and_that_is_said():
+    """The cart may be anywhere, so no bound on its cost is known."""
+    experiment = experiment_on("cartpole")
+    found = certificate(experiment, [record(budget=experiment.task.budget)])
+    assert found["guarantee"] == "none"
+    assert found["delta_spent"] is None
+    assert any("the cost of a step of cartpole has no bound" in reason for reason in found["reasons"])
+    assert found["constants"]["M"] == experiment.settings.samples
+    assert found["constants"]["d"] == experiment.task.budget
+    assert found["events"]["episodes"] == 1
+    json.dumps(found, allow_nan=False)
+    assert verdict(experiment, []).startswith("none: ")
+
+
 def test_an_unknown_bound_leaves_gaps_and_not_numbers():
     found = certificate(experiment_on("pendulum", prior="none"), [])
     assert found["constants"]["B"] is None

@@ -4,9 +4,9 @@ import json
 import numpy as np
 import pytest
 
-from sbsrl import RunFolder, UserError
+from sbsrl import RunFolder, UserError, atomic
 from sbsrl.loop import algorithm_1
-from sbsrl.runs import Specification, atomic
+from sbsrl.runs import Specification
 
 
 @pytest.fixture
@@ -30,6 +30,20 @@ def test_a_new_folder_holds_its_configuration(folder):
     names = {p.name for p in folder.path.iterdir()}
     assert names == {".lock", "config.json", "episodes.jsonl", "trajectories", "checkpoint"}
     assert folder.records() == []
+
+
+def test_a_new_folder_keeps_the_data_it_is_given(tmp_path):
+    with RunFolder.create(tmp_path / "run", {}, b"some data") as folder:
+        assert folder.data == tmp_path / "run" / "offline.npz"
+        assert folder.data.read_bytes() == b"some data"
+
+
+def test_data_that_a_killed_creation_left_do_not_stop_another(tmp_path):
+    (tmp_path / "run").mkdir()
+    for name in ("offline.npz", ".offline.npz.tmp"):
+        (tmp_path / "run" / name).write_bytes(b"half")
+    with RunFolder.create(tmp_path / "run", {}, b"whole") as folder:
+        assert folder.data.read_bytes() == b"whole"
 
 
 def test_episodes_come_back_as_they_were(folder, outcomes):

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sbsrl import RunFolder, UserError, learn, resume
+from sbsrl import OfflineData, RunFolder, UserError, collect, learn, make_task, resume
 from sbsrl.runs import Specification
 from sbsrl.runs import train as run_spec
 from sbsrl.runs.certificate import certificate
@@ -28,12 +29,13 @@ class Interrupts:
 
     def __init__(self, steps):
         self.left = steps
+        self.notes = []
 
     def started(self, experiment, done, folder):
         pass
 
     def note(self, text):
-        pass
+        self.notes.append(text)
 
     def finished_episode(self, record):
         pass
@@ -76,6 +78,50 @@ def test_trajectories_are_resumed_exactly_too(tiny, tmp_path):
     for episode in range(3):
         whole, parts = (RunFolder.open(tmp_path / name).trajectory(episode) for name in ("whole", "parts"))
         assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+
+
+@pytest.fixture
+def taught(tiny, tmp_path):
+    """Settings of a run that starts from 60 transitions in a file, and asks for more than is left to learn."""
+    collect(make_task("pendulum"), "wander", 60).save(tmp_path / "data.npz")
+    return {**tiny, "episodes": 1, "data": str(tmp_path / "data.npz"), "exploration_threshold": 1750.0}
+
+
+def test_a_run_keeps_the_data_that_it_starts_from_and_resumes_without_their_file(taught, tmp_path):
+    """60 transitions and an episode are known in the end; that little is left to learn is told once."""
+    whole = learn("pendulum", **taught, out=tmp_path / "whole")
+    assert int(whole.learner.belief.count) == 60 + 50
+    interrupts = Interrupts(73)
+    with pytest.raises(KeyboardInterrupt):
+        run_spec(Specification.make("pendulum", "sbsrl", 0, "cpu", taught), tmp_path / "run", interrupts)
+    assert [note.split(":")[0] for note in interrupts.notes] == ["the exploration threshold, 1750, is out of reach"]
+    own = RunFolder.open(tmp_path / "run").data
+    assert own.name == "offline.npz"
+    assert own.read_bytes() == (tmp_path / "data.npz").read_bytes()
+    (tmp_path / "data.npz").unlink()
+    quiet = Interrupts(1000)
+    resume(tmp_path / "run", quiet)
+    assert quiet.notes == []
+    assert ledger(tmp_path / "run") == ledger(tmp_path / "whole")
+
+
+def test_a_run_whose_own_data_are_lost_is_not_resumed(taught, tmp_path):
+    spec = Specification.make("pendulum", "sbsrl", 0, "cpu", taught)
+    with RunFolder.create(tmp_path / "run", asdict(spec)):
+        pass
+    with pytest.raises(UserError, match=r"offline.npz cannot be read as offline data"):
+        resume(tmp_path / "run")
+
+
+def test_more_data_are_more_knowledge_from_the_start(tiny, tmp_path):
+    data = collect(make_task("pendulum"), "scatter", 25)
+    data.save(tmp_path / "data.npz")
+    counts = [
+        int(Specification.make("pendulum", "sbsrl", 0, "cpu", {**tiny, **more}).start()[1].belief.count)
+        for more in ({}, {"data": str(tmp_path / "data.npz")})
+    ]
+    assert counts == [0, 25]
+    assert OfflineData.load(tmp_path / "data.npz").behaviour == "scatter"
 
 
 ON_ONE_CORE = [

@@ -11,6 +11,7 @@ import pytest
 
 from sbsrl.problem import Only, Penalties, Problem, feasible
 from sbsrl.solve.icem import ICEM, Memory
+from sbsrl.solve.judge import OpenLoop
 
 
 def point(x, a):
@@ -83,6 +84,50 @@ def test_when_nothing_is_feasible_the_least_violating_plan_is_returned_and_says_
     assert not feasible(found.evaluation)
     np.testing.assert_allclose(found.evaluation.violation, 2.0, atol=0.05)
     np.testing.assert_allclose(found.actions[0, 0], -1.0, atol=0.05)
+
+
+class Counted(OpenLoop):
+    """Counts the iterations of a search."""
+
+    seen: list = eqx.field(static=True)
+
+    def __hash__(self):
+        return id(self.seen)
+
+    def judge(self, problem, x, pool, alive):
+        jax.debug.callback(lambda: self.seen.append(1))
+        return super().judge(problem, x, pool, alive)
+
+
+def test_an_unsafe_plan_is_worth_a_longer_search_and_not_an_endless_one():
+    """Everything is safe: two iterations. Nothing is: ten times as many.
+
+    In between the first step must go left by 0.25 and candidates begin with a tenth: as many as it takes to get there.
+    """
+    seen: list[int] = []
+    icem = planner(iterations=2, patience=10, spread=0.1, candidates=40, elites=5, momentum=0.5, judge=Counted(seen))
+    easy = problem()
+    for bound, least, most in ((10.0, 2, 2), (-3.0, 20, 20), (-0.25, 3, 19)):
+        seen.clear()
+        found, _ = plan(eqx.tree_at(lambda p: p.bound, easy, jnp.float32(bound)), jax.random.key(1), icem)
+        jax.effects_barrier()
+        assert least <= len(seen) <= most
+        assert feasible(found.evaluation) == (bound > -1)
+
+
+def test_patience_changes_nothing_about_a_search_that_finds_a_safe_plan(getkey):
+    key, crowd = getkey(), problem(target=2.5, bound=1.2)
+    (hasty, memory), (patient, same) = (plan(crowd, key, planner(patience=n)) for n in (1, 4))
+    assert feasible(hasty.evaluation)
+    for one, other in zip(jax.tree.leaves((hasty, memory)), jax.tree.leaves((patient, same)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_share_that_was_evaluated_counts_the_longer_search(getkey):
+    """Full evaluation leaves out the six elites of before, which there are none of: 400 + 5 x 400 of 2406."""
+    options = {"candidates": 400, "elites": 20, "iterations": 1, "patience": 6, "lazy": False}
+    found, _ = plan(problem(bound=-3.0), getkey(), planner(**options))
+    np.testing.assert_allclose(found.evaluated, 2400 / 2406, rtol=1e-6)
 
 
 def test_a_feasible_plan_is_preferred_to_a_more_valuable_one_that_violates(getkey):

@@ -8,7 +8,7 @@ import pytest
 
 from sbsrl.belief import GPBelief, GPOptions
 from sbsrl.kernels import Matern, SquaredExponential
-from sbsrl.problem import Evaluation, Penalties, Problem, excess, explored, information, nominal_returns
+from sbsrl.problem import Evaluation, Excess, Penalties, Problem, excess, explored, information, nominal_returns
 from sbsrl.solve.lazy import evaluate_lazily
 from sbsrl.task import Prior, Transitions
 
@@ -49,30 +49,31 @@ def nothing_known(size):
 
 
 @eqx.filter_jit
-def look_up(problem, returns, known, gathered, hinges, order, best, chunk):
-    return evaluate_lazily(
-        problem, returns, known, lambda rows: gathered[rows], lambda rows, m: hinges[rows, m], order, best, chunk
-    )
+def look_up(problem, returns, known, gathered, charged, hinges, order, best, chunk):
+    hinge = lambda rows, m: Excess(charged[rows, m], hinges[rows, m])  # noqa: E731
+    return evaluate_lazily(problem, returns, known, lambda rows: gathered[rows], hinge, order, best, chunk)
 
 
 class Table:
-    """Candidates whose return, information and hinges are given."""
+    """Candidates whose return, information and hinges are given; and what is charged, if that is not the same."""
 
-    def __init__(self, returns, hinges, gathered=None, threshold=0.0):
+    def __init__(self, returns, hinges, gathered=None, threshold=0.0, charged=None):
         self.returns = jnp.asarray(returns, jnp.float32)
         self.hinges = jnp.asarray(hinges, jnp.float32).reshape(len(self.returns), -1)
+        self.charged = self.hinges if charged is None else jnp.asarray(charged, jnp.float32)
         self.gathered = jnp.zeros_like(self.returns) if gathered is None else jnp.asarray(gathered, jnp.float32)
         self.problem = problem(threshold)
 
     def lazily(self, best, chunk, order=None, known=None):
         order = jnp.arange(self.hinges.shape[1]) if order is None else jnp.asarray(order)
         known = nothing_known(len(self.returns)) if known is None else known
-        return look_up(self.problem, self.returns, known, self.gathered, self.hinges, order, best, chunk)
+        parts = (self.returns, known, self.gathered, self.charged, self.hinges)
+        return look_up(self.problem, *parts, order, best, chunk)
 
     def fully(self):
         """Computed by hand. The numbers are multiples of 1/8, so all sums are exact."""
         missing = np.maximum(self.problem.threshold - self.gathered, 0)
-        values = self.returns - 3 * missing - 10 * np.sum(self.hinges, axis=1)
+        values = self.returns - 3 * missing - 10 * np.sum(self.charged, axis=1)
         return Evaluation(values, np.max(self.hinges, axis=1, initial=0), self.gathered)
 
 
@@ -103,6 +104,26 @@ def test_elites_and_plan_are_those_of_full_evaluation(seed):
     lazy = table.lazily(best, chunk, rng.permutation(samples))
     check_same(lazy.evaluation(), table.fully(), best)
     assert np.all(np.asarray(lazy.asked) <= size)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_with_slack_values_go_by_what_is_charged_and_feasibility_by_what_is_too_much(seed):
+    """Lazily the same as evaluating everything, where up to 2 more are charged than there are; also for nothing."""
+    rng = np.random.default_rng(100 + seed)
+    size, best, chunk, samples = [(20, 1, 50, 3), (110, 15, 7, 8), (64, 8, 16, 1), (45, 14, 1, 5)][seed % 4]
+    eighths = lambda values: np.round(8 * values) / 8  # noqa: E731
+    hinges = eighths(np.maximum(3 * rng.normal(size=(size, samples)) + rng.uniform(-9, 6), 0))
+    charged = hinges + eighths(rng.uniform(0, 2, hinges.shape) * (rng.uniform(size=hinges.shape) < 0.7))
+    table = Table(eighths(10 * rng.normal(size=size)), hinges, charged=charged)
+    check_same(table.lazily(best, chunk, rng.permutation(samples)).evaluation(), table.fully(), best)
+
+
+def test_a_candidate_may_be_charged_and_feasible():
+    """The second is charged most and is the only one that is safe."""
+    table = Table([3.0, 2.0, 1.0], [[0.25], [0.0], [0.5]], charged=[[0.25], [1.0], [0.5]])
+    found = table.lazily(best=1, chunk=1).evaluation()
+    assert jnp.argmax(found.value) == 0
+    assert (found.value[1], found.violation[1]) == (-8, 0)
 
 
 def test_a_clear_violator_is_out_after_one_sample():
@@ -196,7 +217,7 @@ PRIORS = [
 ]
 
 
-def gp_problem(seed):
+def gp_problem(seed, slack=0.0):
     """A random Gaussian-process belief about a two-dimensional system, and a random problem with it."""
     rng = np.random.default_rng(seed)
     x, a = rng.normal(size=(40, 2)), rng.uniform(-1, 1, (40, 1))
@@ -204,6 +225,7 @@ def gp_problem(seed):
     belief = GPBelief.create(PRIORS[seed % 2], 3, 40, 1, GPOptions(features=32)).update(Transitions(x, a, y))
     return problem(
         threshold=float(rng.choice([0.0, 20.0, 60.0])),
+        penalties=Penalties(cost=10.0, exploration=3.0, slack=slack),
         samples=belief.samples(jax.random.key(seed), 6),
         nominal=belief.nominal(),
         uncertainty=belief.uncertainty(),
@@ -229,16 +251,18 @@ def by_hand_arrays(problem, x, actions):
     for plan in jnp.moveaxis(actions, -1, 0):
         returns, states = nominal_returns(problem, x, plan[:, :, None])
         gathered = jnp.where(problem.threshold > 0, information(problem, states, plan[:, :, None]), 0)
-        hinges = jnp.stack([excess(problem, problem.samples.member(m), x, plan[:, :, None])[0] for m in jnp.arange(6)])
-        values.append(explored(problem, returns, gathered)[0] - problem.penalties.cost * jnp.sum(hinges))
-        worst.append(jnp.max(hinges))
+        hinges = [excess(problem, problem.samples.member(m), x, plan[:, :, None]) for m in jnp.arange(6)]
+        charged = jnp.sum(jnp.stack([hinge.charged[0] for hinge in hinges]))
+        values.append(explored(problem, returns, gathered)[0] - problem.penalties.cost * charged)
+        worst.append(jnp.max(jnp.stack([hinge.beyond[0] for hinge in hinges])))
     return jnp.stack(values), jnp.stack(worst)
 
 
-def random_search(seed, candidates):
+def random_search(seed, candidates, slack=0.0):
     rng = np.random.default_rng(1000 + seed)
     actions = jnp.asarray(rng.uniform(-1, 1, (8, 1, candidates)), jnp.float32)
-    return gp_problem(seed), jnp.asarray(rng.normal(size=2), jnp.float32), actions, jnp.asarray(rng.permutation(6))
+    x, order = jnp.asarray(rng.normal(size=2), jnp.float32), jnp.asarray(rng.permutation(6))
+    return gp_problem(seed, slack), x, actions, order
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -249,9 +273,20 @@ def test_on_sampled_dynamics_the_elites_are_bit_for_bit_those_of_full_evaluation
     check_same(lazy.evaluation(), full.evaluation(), 10)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_slack_changes_values_and_no_violation_and_is_exact_too(seed):
+    """The elites are again bit for bit those of full evaluation; slack makes some of them worth less."""
+    lazy, full = both_ways(*random_search(seed, 96, slack=0.5), 10, 16)
+    check_same(lazy.evaluation(), full.evaluation(), 10)
+    _, without = both_ways(*random_search(seed, 96), 10, 16)
+    np.testing.assert_array_equal(full.worst, without.worst)
+    assert np.all(full.bound <= without.bound)
+    assert np.any(full.bound < without.bound)
+
+
 def test_full_evaluation_is_what_single_rollouts_give():
     """float32, eight steps: 1e-4 of values up to 1e3."""
-    problem, x, actions, order = random_search(3, 12)
+    problem, x, actions, order = random_search(3, 12, slack=0.5)
     problem = problem.demanding(jnp.float32(20.0), 100)
     _, full = both_ways(problem, x, actions, order, 4, 4)
     values, worst = eqx.filter_jit(lambda p: by_hand_arrays(p, x, actions))(problem)

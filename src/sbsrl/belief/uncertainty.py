@@ -1,18 +1,22 @@
 """How much is still unknown at (x, a): s_n of the paper, and the measure of its experiments."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..kernels.features import Inputs
+from ..task import Prior
 from ..types import Action, Scalar, State
 from .functions import join
+from .model import Model
 from .posterior import root
 
-__all__ = ["UNCERTAINTIES", "Deviation", "Information", "UncertaintyMeasure"]
+__all__ = ["UNCERTAINTIES", "Deviation", "Information", "UncertaintyMeasure", "largest_uncertainty"]
 
 
 Variance = Callable[[Inputs], Float[Array, "*C"]]
@@ -55,7 +59,18 @@ class Deviation(UncertaintyMeasure):
         return root(jnp.sum(variances * self.scale[:, None] ** 2, axis=0))
 
 
-UNCERTAINTIES = {
+UNCERTAINTIES: dict[str, type[UncertaintyMeasure]] = {
     "information": Information,
     "deviation": Deviation,
 }
+
+
+def largest_uncertainty(prior: Prior, limits: tuple[float, ...], measure: str) -> float:
+    """sup_z s_0(z): what no step can exceed, however little is known; infinite where the kernel has no bound."""
+    model = Model.of(prior)
+    variances = [kernel.supremum(limits) for kernel in model.kernels]
+    if not all(variance < math.inf for variance in variances):
+        return math.inf
+    each = np.broadcast_to(np.asarray(variances, float)[:, None], (model.outputs, 1))
+    answer = UNCERTAINTIES[measure]((), model.frame.scale, model.noise_of_each_output())
+    return float(answer.measure(jnp.asarray(each))[0])

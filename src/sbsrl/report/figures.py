@@ -1,11 +1,12 @@
 """The figures that `sbsrl reproduce` makes, by name."""
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from ..atomic import disk, write_atomically
 from ..errors import UserError, unknown
-from ..runs.atomic import disk, write_atomically
 from ..settings import PRESETS
 
 __all__ = ["FIGURES", "Figure", "reproduce"]
@@ -66,21 +67,30 @@ class Figure(NamedTuple):
     """To the content of each file: the picture, its raw numbers, a README with the command."""
 
 
-def _gp_samples(request: Request) -> dict[str, bytes]:
-    from .gp_samples import files  # noqa: PLC0415  (importing matplotlib takes a second: only who draws pays)
+def _module(name: str) -> Callable[[Request], dict[str, bytes]]:
+    """The function `files` of a module of this folder, imported when it is needed: matplotlib takes a second."""
 
-    return files(request.seed)
+    def files(request: Request) -> dict[str, bytes]:
+        made: dict[str, bytes] = import_module(f".{name}", __package__).files(request)
+        return made
 
-
-def _theorems(request: Request) -> dict[str, bytes]:
-    from .theorems import files  # noqa: PLC0415
-
-    return files(request)
+    return files
 
 
 FIGURES = {
-    "gp-samples": Figure("samples of the prior, cut to the confidence sets, and the one near the truth", _gp_samples),
-    "theorems": Figure("every promise of the theory, measured; and how the set of safe policies grows", _theorems),
+    "gp-safety": Figure(
+        "all methods on pendulum and cartpole: returns, violations, learning curves", _module("gp_safety")
+    ),
+    "gp-exploration": Figure("exploration as a constraint against phases of exploration", _module("gp_exploration")),
+    "gp-ablation": Figure("how much exploration to demand, from nothing to too much", _module("gp_ablation")),
+    "gp-samples": Figure(
+        "samples of the prior, cut to the confidence sets, and the one near the truth", _module("gp_samples")
+    ),
+    "gp-choices": Figure("what the samples are, and whether the exploration threshold shrinks", _module("gp_choices")),
+    "gp-margins": Figure("how safety depends on the number of samples and on the tightening", _module("gp_margins")),
+    "theorems": Figure(
+        "every promise of the theory, measured; and how the set of safe policies grows", _module("theorems")
+    ),
 }
 
 

@@ -25,6 +25,7 @@ from ..kernels import SquaredExponential, gram
 from ..theory import confidence_width
 from ..types import PRNGKey, Scalar
 from .canvas import plt, png
+from .figures import Request
 
 __all__ = ["Numbers", "draw", "files", "simulate"]
 
@@ -203,15 +204,15 @@ def _frame(axes: Axes, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def files(seed: int) -> dict[str, bytes]:
+def files(request: Request) -> dict[str, bytes]:
     """The picture, its numbers, and what they say."""
-    numbers = simulate(seed)
+    numbers = simulate(request.seed)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **numbers._asdict(), distances=numbers.distances, closest=numbers.closest)
     return {
         "gp-samples.png": draw(numbers),
         "gp-samples.npz": buffer.getvalue(),
-        "README.md": _readme(numbers, seed).encode(),
+        "README.md": _readme(numbers, request.seed).encode(),
     }
 
 

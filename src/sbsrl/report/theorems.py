@@ -19,9 +19,9 @@ from matplotlib.patches import Patch
 from ..laboratory.coverage import Coverage, coverage_table
 from ..laboratory.expansion import Expansion, expansion
 from ..laboratory.theorems import WorldReport, claims, run_world
-from ..laboratory.workers import worker_pool
 from ..laboratory.world import World
 from ..tasks.ledge import Sled
+from ..workers import worker_pool
 from .canvas import plt, png
 from .figures import Request
 

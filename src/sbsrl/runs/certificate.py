@@ -13,7 +13,7 @@ from ..solve.returns import quadrature_error
 from ..theory.assumptions import Assumption, assumptions
 from ..theory.calculator import Calculator
 from ..theory.conclusions import FOR_SAFETY
-from ..theory.setting import Setting
+from ..theory.setting import Setting, unbounded_returns
 from ..theory.words import number, power
 
 __all__ = ["certificate", "first_episode_warning", "verdict"]
@@ -46,6 +46,8 @@ class _Theory(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _theory(experiment: Experiment) -> _Theory:
+    if unbounded := unbounded_returns(experiment.task):
+        return _without_bounds(experiment, unbounded)
     # What the computation of J_c may be off by is not available for closeness.
     tightening = max(experiment.settings.tightening - _cost_error(experiment), 0.0)
     setting = Setting.of(experiment.task, experiment.settings, tightening=tightening)
@@ -56,6 +58,22 @@ def _theory(experiment: Experiment) -> _Theory:
         [*_against_safety(experiment, calculator), *_unfounded(standing, for_safety=True)],
         [*_against_optimality(experiment), *_unfounded(standing, for_safety=False)],
     )
+
+
+def _without_bounds(experiment: Experiment, unbounded: str) -> _Theory:
+    """Costs or rewards of any size: no theorem applies. The assumptions do not depend on their size, here 1."""
+    task, settings = experiment.task, experiment.settings
+    standing = assumptions(Setting.of(task, settings, cost=1.0, reward=1.0), task)
+    known = {
+        "M": settings.samples,
+        "tightening": settings.tightening,
+        "delta": settings.delta,
+        "B": task.prior.bound,
+        "T": task.horizon,
+        "d_x": task.state_size,
+        "d": task.budget,
+    }
+    return _Theory(standing, known, [unbounded, *_unfounded(standing, for_safety=True)], [unbounded])
 
 
 def _cost_error(experiment: Experiment) -> float:

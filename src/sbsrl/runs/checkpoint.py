@@ -9,9 +9,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from ..atomic import write_atomically
 from ..errors import UserError
 from ..loop import Learner
-from .atomic import write_atomically
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 

@@ -4,6 +4,7 @@ config.json           the whole configuration, versions and seed
 episodes.jsonl        one line an episode
 trajectories/         states, actions, rewards, costs of each episode
 checkpoint/           all that an exact resume needs
+offline.npz           the offline data it started from, if they were given as a file
 certificate.json      what is guaranteed and what it rests on
 learning.png          returns and costs, drawn when the run ends
 """
@@ -18,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
+from ..atomic import disk, write_atomically
 from ..errors import UserError
 from ..loop import Learner, Outcome, Record
 from ..task import Episode
-from .atomic import disk, write_atomically
 from .checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = ["RunFolder"]
 
-LOCK = ".lock"
-PARTS = ("trajectories", "checkpoint", "episodes.jsonl", "config.json", ".config.json.tmp", LOCK)
+LOCK, DATA = ".lock", "offline.npz"
+PARTS = ("trajectories", "checkpoint", "episodes.jsonl", DATA, f".{DATA}.tmp", "config.json", ".config.json.tmp", LOCK)
 """What a creation makes. A folder with nothing else and no configuration was left by one that was killed."""
 
 
@@ -39,8 +40,11 @@ class RunFolder:
         self._lock: int | None = None
 
     @classmethod
-    def create(cls, path: str | Path, config: dict[str, Any]) -> "RunFolder":
-        """Makes the folder, locked. Its configuration comes last and makes it a run; if that fails, nothing stays."""
+    def create(cls, path: str | Path, config: dict[str, Any], data: bytes | None = None) -> "RunFolder":
+        """Makes the folder, locked. Its configuration comes last and makes it a run; if that fails, nothing stays.
+
+        `data` are the offline data that the run starts from, if they are not those of its prior.
+        """
         folder = cls(path)
         with disk(folder.path):
             existed = folder.path.exists()
@@ -52,7 +56,7 @@ class RunFolder:
                 folder.unlock()
                 raise UserError(_already_used(folder.path))
             try:
-                folder._fill(config)
+                folder._fill(config, data)
             except BaseException:
                 folder._clear(remove=not existed)
                 raise
@@ -111,10 +115,12 @@ class RunFolder:
             raise UserError(f"{self.path / 'config.json'} is damaged; restore it, or start anew.")
         return config
 
-    def _fill(self, config: dict[str, Any]) -> None:
+    def _fill(self, config: dict[str, Any], data: bytes | None) -> None:
         (self.path / "trajectories").mkdir(exist_ok=True)
         (self.path / "checkpoint").mkdir(exist_ok=True)
         (self.path / "episodes.jsonl").write_bytes(b"")
+        if data is not None:
+            write_atomically(self.data, data)
         write_atomically(self.path / "config.json", _json(config))
 
     def _clear(self, remove: bool) -> None:
@@ -125,6 +131,11 @@ class RunFolder:
             shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
         if remove:
             self.path.rmdir()
+
+    @property
+    def data(self) -> Path:
+        """The run's own copy of its offline data."""
+        return self.path / DATA
 
     @property
     def _ledger(self) -> Path:

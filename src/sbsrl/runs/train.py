@@ -1,14 +1,14 @@
 """Running an experiment: in memory, in a folder, or where a folder left off."""
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..errors import UserError
 from ..experiment import make_experiment, make_learner
-from ..loop import Experiment, Learner, Record, algorithm_1, greedy_policy
+from ..loop import Experiment, Learner, Record, algorithm_1, first_shortfall, greedy_policy
 from ..settings import Settings, make_settings
 from ..solve import Solution
 from ..tasks import find_task
@@ -69,9 +69,12 @@ class Specification:
     def default_folder(self) -> Path:
         return Path("runs") / f"{self.task}-{self.method}-s{self.seed}"
 
+    def experiment(self) -> Experiment:
+        return make_experiment(self.task, self.method, self.settings)
+
     def start(self) -> tuple[Experiment, Learner]:
         """The experiment and its learner before the first episode."""
-        experiment = make_experiment(self.task, self.method, self.settings)
+        experiment = self.experiment()
         return experiment, make_learner(experiment, self.seed)
 
 
@@ -94,7 +97,8 @@ def train(spec: Specification, out: Path | None = None, observer: Observer | Non
     observer = observer or Unobserved()
     if out is None:
         return _run(experiment, learner, [], None, observer)
-    with RunFolder.create(out, {**asdict(spec), "versions": _versions()}) as folder:
+    data = Path(spec.settings.data).read_bytes() if spec.settings.data else None
+    with RunFolder.create(out, {**asdict(spec), "versions": _versions()}, data) as folder:
         return _run(experiment, learner, [], folder, observer)
 
 
@@ -105,7 +109,7 @@ def resume(path: str | Path, observer: Observer | None = None) -> Result:
         folder.lock()
         config = folder.config
         versions = config.pop("versions", {})
-        experiment, fresh = _specification(folder.path, config).start()
+        experiment, fresh = _with_own_data(_specification(folder.path, config), folder).start()
         learner = folder.restore(fresh)
         if changed := _changes(versions):
             observer.note(f"versions changed since the run began ({changed}): results may differ in the last digits.")
@@ -117,9 +121,10 @@ def _run(
 ) -> Result:
     path = folder.path if folder else None
     observer.started(experiment, records, path)
-    warning = first_episode_warning(experiment)
-    if warning and not records:
-        observer.note(warning)
+    if not records:
+        for warning in (first_episode_warning(experiment), exploration_warning(experiment, learner)):
+            if warning:
+                observer.note(warning)
     for outcome in algorithm_1(experiment, learner, observer.stepped):
         learner = outcome.learner
         records.append(outcome.record)
@@ -132,11 +137,30 @@ def _run(
     return Result(experiment, records, learner, path)
 
 
+def exploration_warning(experiment: Experiment, learner: Learner) -> str | None:
+    """A plain word for runs that cannot even begin to explore as much as they are asked to."""
+    shortfall = first_shortfall(experiment, learner)
+    if shortfall is None:
+        return None
+    return (
+        f"the exploration threshold, {shortfall.threshold:.4g}, is out of reach: the most informative plan that was "
+        f"found promises {shortfall.attainable:.4g} an episode. Exploration is off from the start; use a smaller "
+        "threshold."
+    )
+
+
 def _specification(path: Path, config: dict[str, Any]) -> Specification:
     try:
         return Specification(**{**config, "settings": Settings(**config["settings"])})
     except (TypeError, KeyError) as error:
         raise UserError(f"{path / 'config.json'} does not fit this version of sbsrl ({error}).") from None
+
+
+def _with_own_data(spec: Specification, folder: RunFolder) -> Specification:
+    """The offline data are those that the run began with, whatever became of the file they were read from."""
+    if not spec.settings.data:
+        return spec
+    return replace(spec, settings=replace(spec.settings, data=str(folder.data)))
 
 
 def _versions() -> dict[str, str]:

@@ -5,8 +5,12 @@ One call of `ICEM.plan` solves Problem (1) from the current state over a horizon
     for each iteration:
         draw N_i coloured-noise sequences around the mean; N_i shrinks by the factor `decay`
         add a share of the elites: of the last control step, shifted by one, or of the last iteration, with their values
-        in the last iteration let the mean itself compete
+        if asked for, add gradient steps from the best of those (`refine.py`)
+        from the last iteration on let the mean itself compete
         fit mean and deviation to the K best, with momentum
+
+As long as no sequence is feasible, iterations go on, up to `patience` times as many: an unsafe plan is worth a longer
+search.
 """
 
 from typing import NamedTuple
@@ -23,6 +27,7 @@ from ..types import Actions, Flag, Index, PRNGKey, Scalar, State
 from .colour import coloured_basis, coloured_noise
 from .judge import Judge, OpenLoop
 from .lazy import evaluate_lazily
+from .refine import Refinement
 
 __all__ = ["ICEM", "Memory", "Plan"]
 
@@ -80,12 +85,16 @@ class ICEM(eqx.Module):
     """Initial standard deviation, as a share of half the action range."""
     keep: float = eqx.field(static=True, default=0.3)
     """Share of the elites that is carried on."""
+    patience: int = eqx.field(static=True, default=1)
+    """How many times the iterations may be repeated while no sequence is feasible."""
     chunk: int | None = eqx.field(static=True, default=None)
     """Candidates evaluated at once on a sample; None takes as many as there are elites, within reason."""
     lazy: bool = eqx.field(static=True, default=True)
     """False evaluates every candidate on every sample: the same plan, slower."""
     judge: Judge = OpenLoop()
     """What a candidate is: a sequence of actions, or the parameters of a policy."""
+    refinement: Refinement | None = None
+    """How the best candidates are improved by gradients, which needs them to be sequences of actions."""
 
     @property
     def population(self) -> tuple[int, ...]:
@@ -127,12 +136,22 @@ class ICEM(eqx.Module):
         def iterate(i: Index, search: _Search) -> _Search:
             return self._iterate(problem, x, memory.warm, i, search, jax.random.fold_in(search_key, i))
 
-        search = jax.lax.fori_loop(0, self.iterations, iterate, search)
-        all_pairs = max(1, problem.sample_count) * (sum(self.population) + self.kept_elites)
+        done, search = jax.lax.while_loop(
+            lambda state: self._goes_on(*state),
+            lambda state: (state[0] + 1, iterate(*state)),
+            (jnp.zeros((), jnp.int32), search),
+        )
+        beyond = (done - self.iterations) * self.population[-1]
+        proposed = 0 if self.refinement is None else done * self.refinement.count
+        all_pairs = max(1, problem.sample_count) * (sum(self.population) + self.kept_elites + beyond + proposed)
         plan = Plan(search.best, search.best_evaluation, (search.pairs / all_pairs).astype(PLAN))
         # The executed plan leads the remembered elites: a plan that was safe a step ago is the best start for the next.
         elites = jnp.concatenate([search.best[None], search.kept[:-1]])
         return plan, Memory(search.mean, elites, jnp.ones((), bool), search.binding)
+
+    def _goes_on(self, i: Index, search: _Search) -> Flag:
+        unsafe = ~feasible(search.best_evaluation)
+        return (i < self.iterations) | (unsafe & (i < self.patience * self.iterations))
 
     def _start(self, memory: Memory, key: PRNGKey) -> _Search:
         """Mean and elites of the last step, shifted by one; the elites' last action is drawn anew."""
@@ -155,7 +174,8 @@ class ICEM(eqx.Module):
         )
 
     def _iterate(self, problem: Problem, x: State, warm: Flag, i: Index, search: _Search, key: PRNGKey) -> _Search:
-        pool, alive, known = self._pool(warm, i, search, key)
+        steps = self._gradient_steps(problem, x, search)
+        pool, alive, known = self._pool(warm, i, search, steps, key)
         wanted = self.elites if self.lazy else len(pool)
         chunk = self.chunk or min(max(self.elites, SMALLEST_CHUNK), LARGEST_CHUNK)
         judged = self.judge.judge(problem, x, pool, alive)
@@ -186,29 +206,36 @@ class ICEM(eqx.Module):
             pairs=search.pairs + jnp.sum(found.asked, dtype=jnp.int32),
         )
 
+    def _gradient_steps(self, problem: Problem, x: State, search: _Search) -> Float[Array, "G H da"]:
+        """Candidates near the best of the kept elites that should be better; none without a refinement."""
+        if self.refinement is None:
+            return search.kept[:0]
+        low, high = (jnp.broadcast_to(jnp.asarray(end, PLAN), search.mean.shape) for end in (self.low, self.high))
+        binding = jnp.argsort(-search.binding)[: self.refinement.samples]
+        return self.refinement.propose(problem, x, search.kept[: self.refinement.parents], (low, high), binding)
+
     def _pool(
-        self, warm: Flag, i: Index, search: _Search, key: PRNGKey
+        self, warm: Flag, i: Index, search: _Search, steps: Float[Array, "G H da"], key: PRNGKey
     ) -> tuple[Float[Array, "P H da"], Array, Evaluation]:
-        """The candidates of iteration i: the kept elites, then fresh ones; which of them count; what is known.
+        """The candidates of iteration i: kept elites, steps from them, fresh ones; which of them count; what is known.
 
         The pool always has the size of the first iteration, so that one program serves all; fresh candidates
         beyond N_i do not count.
         """
         noise = coloured_noise(key, self.candidates, coloured_basis(self.horizon, self.colour), len(self.low), PLAN)
         fresh = self._clip(search.mean[None] + search.std[None] * noise)
-        last = i == self.iterations - 1
+        last = i >= self.iterations - 1
         fresh = fresh.at[0].set(jnp.where(last, self._clip(search.mean), fresh[0]))
-        size = jnp.asarray(self.population)[i]
-        alive = jnp.concatenate(
-            [jnp.broadcast_to(warm | (i > 0), (self.kept_elites,)), jnp.arange(self.candidates) < size]
-        )
-        unknown = jnp.full(self.candidates, -jnp.inf, PLAN)
+        size = jnp.asarray(self.population)[jnp.minimum(i, self.iterations - 1)]
+        remembered = jnp.broadcast_to(warm | (i > 0), (self.kept_elites + len(steps),))
+        alive = jnp.concatenate([remembered, jnp.arange(self.candidates) < size])
+        unknown = jnp.full(len(steps) + self.candidates, -jnp.inf, PLAN)
         known = Evaluation(
             jnp.concatenate([search.kept_evaluation.value, unknown]),
             jnp.concatenate([search.kept_evaluation.violation, -unknown]),
             jnp.concatenate([search.kept_evaluation.information, jnp.zeros_like(unknown)]),
         )
-        return jnp.concatenate([search.kept, fresh]), alive, known
+        return jnp.concatenate([search.kept, steps, fresh]), alive, known
 
 
 def _better(pool: Float[Array, "P H da"], found: Evaluation, search: _Search) -> tuple[Actions, Evaluation]:

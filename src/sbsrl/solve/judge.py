@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from ..policies import PolicyClass
-from ..problem import Candidates, Problem, Trajectories, excess, information, nominal_returns
+from ..problem import Candidates, Excess, Problem, Trajectories, excess, information, nominal_returns
 from ..types import Index, Scalar, State
 from .returns import Returns, policy_excess, policy_returns
 
@@ -27,7 +27,7 @@ class Judged(NamedTuple):
     """J_r on the nominal dynamics."""
     gather: Callable[[Int[Array, " C"]], Float[Array, " C"]]
     """J_s of some candidates."""
-    hinge: Callable[[Int[Array, " C"], Index], Float[Array, " C"]]
+    hinge: Callable[[Int[Array, " C"], Index], Excess]
     """The excess of some candidates on sample m."""
 
 
@@ -52,7 +52,7 @@ class OpenLoop(eqx.Module):
         last = jnp.max(jnp.where(alive, jnp.arange(len(pool), dtype=jnp.int32), 0))
         returns, states = self._nominal(problem, x, actions, last + 1)
 
-        def hinge(rows: Int[Array, " C"], m: Index) -> Float[Array, " C"]:
+        def hinge(rows: Int[Array, " C"], m: Index) -> Excess:
             assert problem.samples is not None
             return excess(problem, problem.samples.member(m), x, actions[:, :, rows])
 
@@ -103,7 +103,8 @@ class ClosedLoop(eqx.Module):
 
         rewards, gathered = jax.lax.map(nominal, thetas, batch_size=min(NOMINAL_BLOCK, len(thetas)))
 
-        def hinge(rows: Int[Array, " C"], m: Index) -> Float[Array, " C"]:
-            return jax.vmap(lambda theta: policy_excess(problem, self.returns, self.policies, theta, m))(thetas[rows])
+        def hinge(rows: Int[Array, " C"], m: Index) -> Excess:
+            each = jax.vmap(lambda theta: policy_excess(problem, self.returns, self.policies, theta, m))(thetas[rows])
+            return Excess(each, each)
 
         return Judged(in_hundredths, rewards, lambda rows: gathered[rows] / unit, hinge)

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from ..problem import Evaluation, Problem, explored, penalised, penalties
+from ..problem import Evaluation, Excess, Problem, explored, penalised, penalties
 from ..types import Flag, Index
 
 __all__ = ["Search", "evaluate_lazily"]
@@ -62,7 +62,7 @@ def evaluate_lazily(
     returns: Float[Array, " P"],
     known: Evaluation,
     gather: Callable[[Int[Array, " C"]], Float[Array, " C"]],
-    hinge: Callable[[Int[Array, " C"], Index], Float[Array, " C"]],
+    hinge: Callable[[Int[Array, " C"], Index], Excess],
     order: Int[Array, " M"],
     best: int,
     chunk: int,
@@ -160,15 +160,15 @@ def _judge(
     rows: Int[Array, " C"],
     fresh: Bool[Array, " C"],
     m: Index,
-    hinge: Float[Array, " C"],
+    hinge: Excess,
 ) -> Search:
     """One sample more. The bound is summed from what is stored, so it does not depend on who was evaluated together."""
-    new = jnp.where(fresh, penalties(problem, hinge), search.penalties[rows, m])
+    new = jnp.where(fresh, penalties(problem, hinge.charged), search.penalties[rows, m])
     known = search.penalties.at[rows, m].set(new)
     return search._replace(
         bound=_put(search.bound, rows, fresh, penalised(search.explored[rows], known[rows])),
         penalties=known,
-        worst=_put(search.worst, rows, fresh, jnp.maximum(search.worst[rows], hinge)),
+        worst=_put(search.worst, rows, fresh, jnp.maximum(search.worst[rows], hinge.beyond)),
         stage=search.stage.at[rows].add(fresh.astype(jnp.int32)),
         asked=search.asked.at[m].add(jnp.sum(fresh, dtype=jnp.int32)),
     )

@@ -5,10 +5,12 @@ two substeps a control step, 50 control steps, starting at rest and hanging.
 """
 
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 
+from .._jax import EXACT
 from ..kernels import SquaredExponential
 from ..numerics import cos, sin
 from ..task import Prior, Task
@@ -45,6 +47,11 @@ def imperfect_simulator(x: State, a: Action) -> State:
     return transition(x, a, gravity=0.75 * GRAVITY, max_torque=1.3 * MAX_TORQUE)
 
 
+def careful_simulator(x: State, a: Action) -> State:
+    """The pendulum after some measurements: gravity 5 % too small, torque 5 % too large."""
+    return transition(x, a, gravity=0.95 * GRAVITY, max_torque=1.05 * MAX_TORQUE)
+
+
 def no_change(x: State, a: Action) -> State:
     """Nothing is known: the state is expected to stay as it is."""
     return x
@@ -71,6 +78,12 @@ def cost(x: State, a: Action, y: State) -> Scalar:
     return jnp.abs(y[2])
 
 
+def anywhere(key: PRNGKey) -> State:
+    """Any angle, |omega| <= 6."""
+    theta, omega = jax.random.uniform(key, (2,), EXACT, -1.0, 1.0) * jnp.array([math.pi, 6.0])
+    return jnp.stack([jnp.cos(theta), jnp.sin(theta), omega])
+
+
 SIMULATOR = Prior(
     name="simulator",
     mean=imperfect_simulator,
@@ -81,6 +94,8 @@ SIMULATOR = Prior(
     bound_source="assumed: about twice the largest lower bound that was computed (results/pendulum/mismatch.md)",
     informative=True,
 )
+
+CAREFUL = replace(SIMULATOR, name="careful", mean=careful_simulator, scale=(0.006, 0.006, 0.08))
 
 NOTHING = Prior(
     name="none",
@@ -115,4 +130,5 @@ def pendulum(prior: Prior = SIMULATOR, budget: float = 6.0) -> Task:
         budget=budget,
         aggregation="statewise",
         prior=prior,
+        anywhere=anywhere,
     )

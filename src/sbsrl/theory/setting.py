@@ -17,7 +17,7 @@ from .features import Limits
 from .modulus import kernel_lipschitz
 from .tightening import Episodes, closeness_limit, tightening
 
-__all__ = ["Setting"]
+__all__ = ["Setting", "unbounded_returns"]
 
 SHARE = 0.9
 """Unless it is given, zeta is this share of its maximum: the larger it is, the fewer samples are needed."""
@@ -74,6 +74,8 @@ class Setting:
         Where outputs differ in noise, output j is measured in units in which its noise is the smallest one: dividing
         f_j and sigma_j by c divides the kernel by c^2 and leaves the norm B as it is.
         """
+        if (unbounded := unbounded_returns(task)) and not {"cost", "reward"} <= changes.keys():
+            raise UserError(f"nothing can be certified: {unbounded}")
         prior = task.prior
         kernels = prior.kernel if isinstance(prior.kernel, tuple) else (prior.kernel,)
         noise = np.broadcast_to(prior.noise, task.state_size)
@@ -206,6 +208,15 @@ class Setting:
         if self.epsilon is not None:
             return self.epsilon
         return (self.room - tightening(self.closeness, self.episodes, self.form)) / 2 or self.room / 2
+
+
+def unbounded_returns(task: Task) -> str | None:
+    """Why the theory has nothing to say about this task, if costs or rewards have no bound."""
+    limits = {"cost": task.cost_limits, "reward": task.reward_limits}
+    for name, (low, high) in limits.items():
+        if not math.isfinite(high - low):
+            return f"the {name} of a step of {task.name} has no bound (it lies between {low:g} and {high:g})."
+    return None
 
 
 def _margin(task: Task) -> float | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import UserError
+from .errors import UserError
 
 __all__ = ["disk", "write_atomically"]
 

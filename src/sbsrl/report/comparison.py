@@ -1,0 +1,160 @@
+"""A comparison of arms over seeds: runs them, puts returns on one scale, and writes down every episode."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from ..loop import Record
+from ..runs.study import Arm, Runs, run_study, study_home
+from ..tasks import make_task
+from ..workers import worker_pool
+from .figures import Request
+from .reference import Reference, reference_returns
+from .statistics import summarise
+
+__all__ = ["Comparison", "compare", "markdown_table"]
+
+SEEDS = 5
+ORACLE_RUNS = 10
+ENOUGH = 0.9
+"""The normalised return whose first episode tells how fast a method learns."""
+
+
+class Comparison(NamedTuple):
+    """All episodes of all arms, and for each task the two ends of the scale of returns."""
+
+    runs: Runs
+    references: Mapping[str, Reference]
+    seeds: Sequence[int]
+
+    def returns(self, arm: Arm) -> Float[np.ndarray, "seeds episodes"]:
+        """The normalised return of every training episode."""
+        scale = self.references[arm.task].normalised
+        return np.array([[scale(r.reward) for r in training(run)] for run in self.runs[arm]])
+
+    def costs(self, arm: Arm) -> Float[np.ndarray, "seeds episodes"]:
+        return np.array([[r.cost for r in training(run)] for run in self.runs[arm]])
+
+    def cumulative(self, arm: Arm) -> Float[np.ndarray, " seeds"]:
+        """The normalised cumulative return: the mean over all training episodes."""
+        return self.returns(arm).mean(axis=1)
+
+    def final(self, arm: Arm) -> Float[np.ndarray, " seeds"]:
+        """The normalised return of the policy that is returned in the end."""
+        return np.array([self.references[arm.task].normalised(run[-1].reward) for run in self.runs[arm]])
+
+    def worst(self, arm: Arm) -> Float[np.ndarray, " seeds"]:
+        """The largest violation of any episode, the last one included."""
+        return np.array([max(r.violation for r in run) for run in self.runs[arm]])
+
+    def learned(self, arm: Arm) -> list[int | None]:
+        """For each seed the first training episode with nine tenths of the oracle's return."""
+        enough = self.returns(arm) >= ENOUGH
+        return [int(np.argmax(row)) if row.any() else None for row in enough]
+
+    def episodes_to_learn(self, arm: Arm) -> Float[np.ndarray, " seeds"]:
+        """The same as a number of episodes; who did not learn counts as one more than there were."""
+        total = self.returns(arm).shape[1]
+        return np.array([total + 1 if first is None else first + 1 for first in self.learned(arm)], float)
+
+    def infeasible(self, arm: Arm) -> Float[np.ndarray, " seeds"]:
+        """How many of all plans of a run were not safe on all samples, in percent."""
+        steps = make_task(arm.task).horizon
+        return np.array([100 * sum(r.infeasible_plans for r in run) / (steps * len(run)) for run in self.runs[arm]])
+
+    def records(self, arm: Arm) -> list[Record]:
+        return [r for run in self.runs[arm] for r in run]
+
+    def csv(self) -> bytes:
+        """One line an episode."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["label", "task", "method", "changes", "seed", "normalised", *Record._fields])
+        for arm, seeds in self.runs.items():
+            changes = " ".join(f"{name}={value}" for name, value in arm.changes)
+            for seed, run in zip(self.seeds, seeds, strict=True):
+                for r in run:
+                    normalised = self.references[arm.task].normalised(r.reward)
+                    writer.writerow([arm.label, arm.task, arm.method, changes, seed, f"{normalised:.5f}", *r])
+        return text.getvalue().encode()
+
+
+def training(run: Sequence[Record]) -> Sequence[Record]:
+    """All but the episode of the final policy."""
+    return [r for r in run if r.phase != "final"]
+
+
+def compare(request: Request, arms: Iterable[Arm]) -> Comparison:
+    """Runs what is missing of every arm with every seed, and the oracle of every task."""
+    arms = list(dict.fromkeys(arms))
+    seeds = range(request.seed, request.seed + (request.seeds or SEEDS))
+    request.say(f"{len(arms)} arms, {len(seeds)} seeds each, in {study_home()}")
+    runs = run_study(arms, seeds, request.preset, study_home(), request.workers, request.progress)
+    request.say("the oracle of each task")
+    tasks = list(dict.fromkeys(arm.task for arm in arms))
+    with worker_pool(min(request.workers, len(tasks))) as pool:
+        found = pool.map(_reference, tasks, [request.preset] * len(tasks))
+        return Comparison(runs, dict(zip(tasks, found, strict=True)), seeds)
+
+
+def _reference(task: str, preset: str) -> Reference:
+    return reference_returns(Arm("", task, "oracle").specification(0, preset).experiment(), ORACLE_RUNS)
+
+
+COLUMNS = (
+    "",
+    "cumulative return",
+    "final return",
+    f"first episode ≥ {ENOUGH:g}, by seed",
+    "violating episodes",
+    "largest violation",
+    "infeasible plans",
+    "seconds a run",
+)
+
+
+def markdown_table(comparison: Comparison, arms: Iterable[Arm]) -> str:
+    """An arm a line: mean ± deviation over seeds, in brackets the 95 % bootstrap interval of the mean."""
+    rows = [COLUMNS, ("---",) * len(COLUMNS), *(_row(comparison, arm) for arm in arms)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _row(comparison: Comparison, arm: Arm) -> tuple[str, ...]:
+    records = comparison.records(arm)
+    seconds = [sum(r.seconds for r in run) for run in comparison.runs[arm]]
+    cumulative, final = (summarise(list(part)) for part in (comparison.cumulative(arm), comparison.final(arm)))
+    return (
+        arm.label,
+        str(cumulative),
+        str(final),
+        ", ".join("-" if n is None else str(n) for n in comparison.learned(arm)),
+        f"{sum(not r.safe for r in records)} of {len(records)}",
+        f"{comparison.worst(arm).max():.3f}",
+        str(sum(r.infeasible_plans for r in records)),
+        f"{min(seconds):.0f} to {max(seconds):.0f}",
+    )
+
+
+def page(
+    title: str, request: Request, comparison: Comparison, picture: str, text: str, sections: Mapping[str, Sequence[Arm]]
+) -> bytes:
+    """A README: what was done, the picture, a table for each section, whose arms have one task."""
+    lines = [f"# {title}", "", f"![{title}]({picture})", "", f"Made by `{request.command}`. {text}", ""]
+    seeds = len(next(iter(comparison.runs.values())))
+    for name, arms in sections.items():
+        scale = comparison.references[arms[0].task]
+        lines += [
+            f"## {name}, {seeds} seeds",
+            "",
+            f"Returns: 0 is doing nothing ({scale.idle:.1f}), 1 is the same planner that knows the true dynamics, "
+            f"under the same constraint ({scale.oracle:.1f}, mean of {ORACLE_RUNS} runs). Mean ± standard deviation "
+            "over seeds, in brackets the 95 % bootstrap interval of the mean. Every episode is in `episodes.csv`.",
+            "",
+            markdown_table(comparison, arms),
+            "",
+        ]
+    return "\n".join(lines).encode()

@@ -1,0 +1,61 @@
+"""The figure ablation_exploration of the paper: the exploration threshold from nothing to too much, on both tasks."""
+
+from matplotlib.figure import Figure
+
+from ..runs.study import Arm
+from .canvas import plt, png
+from .charts import draw_bars
+from .comparison import Comparison, compare, page
+from .figures import Request
+from .gp_arms import GP_TASKS, own, sbsrl
+
+__all__ = ["arms", "draw", "files"]
+
+FACTORS = {"pendulum": (0.0, 0.25, 0.5, 1.0, 2.0, 3.0), "cartpole": (0.0, 0.25, 0.5, 1.0, 1.5, 2.0)}
+"""Of the task's own d_sigma^0. The last one is out of reach from the start."""
+
+
+def arms(task: str) -> list[Arm]:
+    """SBSRL with more and more to explore."""
+    usual = own(task, "exploration_threshold")
+    return [sbsrl(task, f"{factor * usual:g}", exploration_threshold=factor * usual) for factor in FACTORS[task]]
+
+
+def files(request: Request) -> dict[str, bytes]:
+    """The picture, a page with the numbers, and every episode."""
+    sections = {task: arms(task) for task in GP_TASKS}
+    comparison = compare(request, [arm for each in sections.values() for arm in each])
+    explored = "\n".join(
+        f"- {task}, by threshold: "
+        + "; ".join(f"{arm.label}: {_episodes_of_exploration(comparison, arm)}" for arm in arms(task))
+        for task in GP_TASKS
+    )
+    text = (
+        "Bars: mean and standard deviation over seeds, a dot a seed. Lines of the tables: d_sigma^0 in nats an "
+        "episode.\n\n"
+        f"Episodes in which exploration was demanded, by seed:\n\n{explored}"
+    )
+    return {
+        "README.md": page("How much exploration to demand", request, comparison, "gp-ablation.png", text, sections),
+        "episodes.csv": comparison.csv(),
+        "gp-ablation.png": png(draw(comparison)),
+    }
+
+
+def _episodes_of_exploration(comparison: Comparison, arm: Arm) -> str:
+    return ", ".join(str(sum(r.phase == "explore" for r in run)) for run in comparison.runs[arm])
+
+
+def draw(comparison: Comparison) -> Figure:
+    """A row a task: returns and violations."""
+    figure, rows = plt.subplots(len(comparison.references), 2, figsize=(9, 6.8), layout="constrained", squeeze=False)
+    for row, task in zip(rows, comparison.references, strict=True):
+        compared = [arm for arm in comparison.runs if arm.task == task]
+        draw_bars(row[0], {arm.label: comparison.cumulative(arm) for arm in compared})
+        row[0].set_ylabel(f"{task}\nnormalised cumulative return")
+        draw_bars(row[1], {arm.label: comparison.worst(arm) for arm in compared})
+        row[1].set_ylabel("largest violation of a run")
+        row[1].set_ylim(bottom=0, top=max(0.1, row[1].get_ylim()[1]))
+        for axes in row:
+            axes.set_xlabel("exploration threshold $d_\\sigma^0$ (nats an episode)")
+    return figure

@@ -1,0 +1,79 @@
+"""The figure gp_pendulum_exploration of the paper: exploration as a constraint against phases of pure exploration.
+
+The paper shows the pendulum. How much there is to learn decides who is faster, so it is shown with two simulators as
+prior knowledge, and the cartpole beside it.
+"""
+
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from ..runs.study import Arm
+from .canvas import plt, png
+from .charts import draw_bars, draw_curves, limit
+from .comparison import ENOUGH, Comparison, compare, page
+from .figures import Request
+from .gp_arms import actsafe, own, sbsrl
+
+__all__ = ["SETUPS", "Setup", "arms", "draw", "files"]
+
+
+class Setup(NamedTuple):
+    """A task, what is known of it, and the thresholds that are compared."""
+
+    task: str
+    prior: str
+    factors: tuple[float, ...]
+    """Of the task's own d_sigma^0."""
+
+
+SETUPS = {
+    "pendulum, careless simulator": Setup("pendulum", "simulator", (0.0, 0.5, 1.0, 2.0)),
+    "pendulum, careful simulator": Setup("pendulum", "careful", (0.0, 0.5, 1.0, 2.0)),
+    "cartpole": Setup("cartpole", "offline", (0.0, 0.5, 1.0, 1.5)),
+}
+
+
+def arms(setup: Setup) -> list[Arm]:
+    """SBSRL with several thresholds, and ActSafe with two lengths of its phase of exploration."""
+    usual = own(setup.task, "exploration_threshold")
+    several = [
+        sbsrl(setup.task, f"SBSRL, $d_\\sigma^0$ = {factor * usual:g}", exploration_threshold=factor * usual)
+        for factor in setup.factors
+    ]
+    return [_with_prior(arm, setup.prior) for arm in (*several, actsafe(setup.task, 3), actsafe(setup.task, 5))]
+
+
+def _with_prior(arm: Arm, prior: str) -> Arm:
+    return arm._replace(changes=(*arm.changes, ("prior", prior)))
+
+
+def files(request: Request) -> dict[str, bytes]:
+    """The picture, a page with the numbers, and every episode."""
+    sections = {name: arms(setup) for name, setup in SETUPS.items()}
+    comparison = compare(request, [arm for each in sections.values() for arm in each])
+    text = (
+        "Curves: mean and 95 % percentile interval over seeds. Bars: episodes until the return is nine tenths of the "
+        "oracle's for the first time; a dot a seed. A threshold of 0 demands nothing: greedy."
+    )
+    return {
+        "README.md": page("Exploration as a constraint", request, comparison, "gp-exploration.png", text, sections),
+        "episodes.csv": comparison.csv(),
+        "gp-exploration.png": png(draw(comparison, sections)),
+    }
+
+
+def draw(comparison: Comparison, sections: dict[str, list[Arm]]) -> Figure:
+    """A row a section: learning curves, and how many episodes it took to learn."""
+    size = (11, 4.3 * len(sections))
+    figure, rows = plt.subplots(
+        len(sections), 2, figsize=size, layout="constrained", squeeze=False, width_ratios=(3, 2)
+    )
+    for (curves, bars), (name, compared) in zip(rows, sections.items(), strict=True):
+        draw_curves(curves, {arm.label: comparison.returns(arm) for arm in compared})
+        limit(curves, 1.0, "true dynamics known", "#555555")
+        curves.set_ylabel(f"{name}\nnormalised return")
+        curves.legend(frameon=False, fontsize=8, loc="lower right")
+        draw_bars(bars, {arm.label: comparison.episodes_to_learn(arm) for arm in compared})
+        bars.set_ylabel(f"episodes until the return is {ENOUGH:g} or more")
+    return figure

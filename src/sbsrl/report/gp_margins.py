@@ -1,0 +1,121 @@
+"""What the paper does not show: how safety depends on the number of samples M and on the tightening."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..laboratory.intervals import Frequency
+from ..runs.study import Arm
+from ..tasks import make_task
+from .canvas import plt, png
+from .charts import COLOURS, limit, tidy
+from .comparison import Comparison, compare, page
+from .figures import Request
+from .gp_arms import own, sbsrl
+from .statistics import summarise
+
+__all__ = ["arms", "draw", "files"]
+
+TASK = "pendulum"
+"""Where the budget binds: the best policy turns as fast as it may."""
+
+SAMPLES = (1, 5, 10, 30, 100)
+TIGHTENINGS = (0.0, 0.05, 0.1, 0.2, 0.4)
+USUAL_SAMPLES = 30
+
+
+def over_samples(tightening: float) -> list[Arm]:
+    """The same tightening, more and more samples."""
+    return [_arm(samples, tightening) for samples in SAMPLES]
+
+
+def over_tightenings() -> list[Arm]:
+    return [_arm(USUAL_SAMPLES, tightening) for tightening in TIGHTENINGS]
+
+
+def _arm(samples: int, tightening: float) -> Arm:
+    return sbsrl(TASK, f"M = {samples}, tightening {tightening:g}", samples=samples, tightening=tightening)
+
+
+def arms() -> list[Arm]:
+    """No tightening and the usual one for every M; every tightening for the usual M."""
+    lines = (*over_samples(0.0), *over_samples(own(TASK, "tightening")), *over_tightenings())
+    return list(dict.fromkeys(lines))
+
+
+def files(request: Request) -> dict[str, bytes]:
+    """The picture, a page with the numbers, and every episode."""
+    comparison = compare(request, arms())
+    text = (
+        "Violating episodes: of all seeds together, with the interval of Clopper and Pearson (95 %). Cost: the largest "
+        "of a run. Return: normalised, of the final policy. Lines: mean over seeds; a dot a seed."
+    )
+    return {
+        "README.md": page("Samples and tightening", request, comparison, "gp-margins.png", text, {TASK: arms()}),
+        "episodes.csv": comparison.csv(),
+        "gp-margins.png": png(draw(comparison)),
+    }
+
+
+def draw(comparison: Comparison) -> Figure:
+    """Three rows (violating episodes, largest cost, return) over M and over the tightening."""
+    usual = own(TASK, "tightening")
+    figure, rows = plt.subplots(3, 2, figsize=(9, 9), layout="constrained", sharey="row", sharex="col")
+    over_m, over_tightening = list(rows[:, 0]), list(rows[:, 1])
+    for j, (tightening, colour) in enumerate(((0.0, COLOURS[1]), (usual, COLOURS[0]))):
+        _draw(over_m, comparison, over_samples(tightening), f"tightening {tightening:g}", colour, j)
+    _draw(over_tightening, comparison, over_tightenings(), f"M = {USUAL_SAMPLES}", COLOURS[2], 0)
+    rows[2, 0].set_xticks(range(len(SAMPLES)), [str(m) for m in SAMPLES])
+    rows[2, 0].set_xlabel("number of samples M")
+    rows[2, 1].set_xticks(range(len(TIGHTENINGS)), [f"{t:g}" for t in TIGHTENINGS])
+    rows[2, 1].set_xlabel("tightening (rad/s)")
+    for axes, text in zip(
+        rows[:, 0], ("violating episodes (%)", "largest |omega| of a run", "final return"), strict=True
+    ):
+        axes.set_ylabel(text)
+    for axes in rows[1]:
+        limit(axes, make_task(TASK).budget, f"budget {make_task(TASK).budget:g}")
+    for axes in rows[0]:
+        axes.legend(frameon=False, fontsize=8)
+        axes.set_ylim(bottom=0)
+    return figure
+
+
+def _draw(
+    column: Sequence[Axes],
+    comparison: Comparison,
+    compared: Sequence[Arm],
+    label: str,
+    colour: str,
+    number: int,
+) -> None:
+    """One line in each of the three panels of a column."""
+    frequencies = [violating(comparison, arm) for arm in compared]
+    rates = np.array([100 * f.rate for f in frequencies])
+    ends = 100 * np.array([f.interval() for f in frequencies]).T
+    aside = np.arange(len(compared)) + 0.08 * number
+    column[0].errorbar(
+        aside,
+        rates,
+        np.abs(ends - rates),
+        color=colour,
+        marker="o",
+        markersize=4,
+        capsize=3,
+        label=label,
+        linewidth=1.2,
+    )
+    costs = [np.array([max(r.cost for r in run) for run in comparison.runs[arm]]) for arm in compared]
+    for axes, values in ((column[1], costs), (column[2], [comparison.final(arm) for arm in compared])):
+        axes.plot(aside, [summarise(list(v)).mean for v in values], color=colour, linewidth=1.2)
+        for place, each in zip(aside, values, strict=True):
+            axes.scatter(np.full(len(each), place), each, s=12, color=colour, alpha=0.7)
+    tidy(*column)
+
+
+def violating(comparison: Comparison, arm: Arm) -> Frequency:
+    """Of all episodes of an arm."""
+    records = comparison.records(arm)
+    return Frequency(sum(not r.safe for r in records), len(records))

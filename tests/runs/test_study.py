@@ -1,0 +1,184 @@
+"""A study runs what is missing, once, and goes on where it stopped; one small study serves all tests."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import sbsrl
+from sbsrl import RunFolder, UserError
+from sbsrl.runs import study, train
+from sbsrl.runs.study import Arm, run_study, study_home
+
+FEW = (("prior", "motor"), ("episodes", 2), ("samples", 30))
+USUAL, OTHER = Arm("usual", "ledge", "sbsrl", FEW), Arm("other", "ledge", "greedy", FEW)
+TWIN = Arm("the same by another name", "ledge", "sbsrl", FEW[::-1])
+SEEDS = (0, 1)
+
+
+class Stops:
+    """An observer that presses Ctrl-C after so many steps."""
+
+    def __init__(self, steps):
+        self.left = steps
+
+    def started(self, experiment, done, folder):
+        pass
+
+    def note(self, text):
+        pass
+
+    def finished_episode(self, record):
+        pass
+
+    def stepped(self):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+def folder_of(home, arm, seed):
+    return home / study._name(arm.specification(seed, "cpu"))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """Two arms and a twin, two seeds. One of the four runs was interrupted in its second episode, of three steps."""
+    home = tmp_path_factory.mktemp("study")
+    interrupted = folder_of(home, USUAL, 1)
+    with pytest.raises(KeyboardInterrupt):
+        train(USUAL.specification(1, "cpu"), interrupted, Stops(4))
+    assert len(RunFolder.open(interrupted).records()) == 1
+    first = (interrupted / "episodes.jsonl").read_text()
+    shares: list[float] = []
+    runs = run_study([USUAL, OTHER, TWIN], SEEDS, "cpu", home, 1, shares.append)
+    return home, runs, shares, first
+
+
+def test_every_arm_has_all_episodes_of_every_seed(done):
+    home, runs, _, _ = done
+    assert list(runs) == [USUAL, OTHER, TWIN]
+    for arm, seeds in runs.items():
+        assert len(seeds) == len(SEEDS)
+        for seed, run in zip(SEEDS, seeds, strict=True):
+            assert [r.phase for r in run][-1] == "final"
+            assert run == RunFolder.open(folder_of(home, arm, seed)).records()
+    assert runs[USUAL][0] != runs[USUAL][1]
+    assert {r.phase for r in runs[OTHER][0]} == {"exploit", "final"}
+
+
+def test_a_folder_is_what_was_asked_for(done):
+    config = RunFolder.open(folder_of(done[0], OTHER, 1)).config
+    assert (config["task"], config["method"], config["seed"]) == ("ledge", "greedy", 1)
+    assert config["settings"]["samples"] == 30
+
+
+def test_arms_with_equal_settings_share_their_runs(done):
+    home, runs, _, _ = done
+    assert len(list(home.iterdir())) == 4
+    assert runs[TWIN] == runs[USUAL]
+
+
+def test_an_interrupted_run_is_completed_and_not_begun_anew(done):
+    """The line of its first episode stays as it was, with the seconds it took."""
+    home, runs, _, first = done
+    assert (folder_of(home, USUAL, 1) / "episodes.jsonl").read_text().startswith(first)
+    assert len(runs[USUAL][1]) == 3
+
+
+def test_progress_is_told_after_every_run(done):
+    assert done[2] == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_nothing_is_run_twice(done, monkeypatch):
+    """No process is asked for anything, and no file changes."""
+    home, runs, _, _ = done
+    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
+    monkeypatch.setattr(study, "worker_pool", NoWork)
+    assert run_study([TWIN, OTHER], SEEDS, "cpu", home, 1) == {TWIN: runs[USUAL], OTHER: runs[OTHER]}
+    assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
+
+
+class NoWork:
+    """Workers that refuse to."""
+
+    def __init__(self, count):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def submit(self, work, *arguments):
+        raise AssertionError(f"asked for {arguments}")
+
+    def shutdown(self, **options):
+        pass
+
+
+def test_only_what_is_missing_is_asked_for(done, monkeypatch):
+    """Another seed, other settings and another preset are other runs."""
+    monkeypatch.setattr(study, "worker_pool", NoWork)
+    other = Arm("more", "ledge", "sbsrl", (*FEW[:2], ("samples", 31)))
+    for arm, seed, preset in ((USUAL, 2, "cpu"), (other, 0, "cpu"), (USUAL, 0, "paper")):
+        with pytest.raises(AssertionError, match="asked for"):
+            run_study([arm], [seed], preset, done[0], 1)
+
+
+def test_what_cannot_work_is_refused_before_anything_is_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(study, "worker_pool", NoWork)
+    hopeless = Arm("hopeless", "ledge", "sbsrl", (("tightening", 9.0),))
+    with pytest.raises(UserError, match="no policy can meet the tightened budget"):
+        run_study([USUAL, hopeless], SEEDS, "cpu", tmp_path / "home", 1)
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.fixture
+def home_of_copy(tmp_path, monkeypatch):
+    """A copy of the package, and the home of studies that it would make."""
+    copy = tmp_path / "sbsrl"
+    shutil.copytree(Path(sbsrl.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(study, "__file__", str(copy / "runs" / "study.py"))
+
+    def home():
+        study._code.cache_clear()
+        return study_home(Path("runs"))
+
+    yield copy, home
+    study._code.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("part", "matters"),
+    [
+        ("loop.py", True),
+        ("solve/icem.py", True),
+        ("tasks/data/cartpole.npz", True),
+        ("report/charts.py", False),
+        ("laboratory/world.py", False),
+        ("cli.py", False),
+    ],
+)
+def test_the_home_changes_with_the_code_that_runs_depend_on(home_of_copy, part, matters):
+    copy, home = home_of_copy
+    before = home()
+    assert before == home()
+    assert before.parent == Path("runs")
+    (copy / part).write_bytes((copy / part).read_bytes() + b"\n")
+    assert (home() != before) == matters
+
+
+def test_a_file_that_is_no_code_does_not_move_the_home(home_of_copy):
+    copy, home = home_of_copy
+    before = home()
+    (copy / "notes.txt").write_text("nothing to run")
+    assert home() == before
+
+
+def test_names_are_of_settings_and_not_of_labels():
+    names = {json.dumps(study._name(arm.specification(0, "cpu"))) for arm in (USUAL, TWIN)}
+    assert len(names) == 1
+    assert study._name(USUAL.specification(0, "cpu")) != study._name(USUAL.specification(1, "cpu"))
