@@ -88,8 +88,8 @@ def test_the_table_has_a_line_for_each_arm(compared):
 
 def test_the_page_says_how_it_was_made(compared):
     request = Request("gp-safety", preset="smoke")
-    text = page("Who is fast", request, compared, "a.png", "Words.", {"pendulum": [FAST, SLOW]}).decode()
-    assert text.startswith("# Who is fast\n\n![Who is fast](a.png)\n")
+    text = page(request, compared, {"pendulum": [FAST, SLOW]}, "Who is fast", "Words.").decode()
+    assert text.startswith("# Who is fast\n\n![Who is fast](gp-safety.png)\n")
     assert f"`{request.command}`. Words." in text
     assert "## pendulum, 2 seeds" in text
     assert "(-500.0)" in text
@@ -112,8 +112,8 @@ def test_every_arm_is_run_once_with_every_seed_and_every_task_has_an_oracle(monk
     monkeypatch.setattr(module, "_reference", reference)
     monkeypatch.setattr(module, "worker_pool", ThreadPoolExecutor)
     other = Arm("other", "ledge", "sbsrl")
-    found = compare(Request("gp-safety", seed=3, seeds=2, preset="smoke"), [FAST, other, SLOW, FAST])
-    compare(Request("gp-safety"), [FAST])
+    found = compare(Request("gp-safety", seed=3, seeds=2, preset="smoke"), {"a": [FAST, other], "b": [SLOW, FAST]})
+    compare(Request("gp-safety"), {"a": [FAST]})
     assert asked == [([FAST, other, SLOW], [3, 4], "smoke", 1), ([FAST], [0, 1, 2, 3, 4], "cpu", 1)]
     assert oracles == [("pendulum", "smoke"), ("ledge", "smoke"), ("pendulum", "cpu")]
     assert list(found.references) == ["pendulum", "ledge"]

@@ -7,6 +7,7 @@ import matplotlib.image
 import pytest
 
 from sbsrl.report import gp_ablation, gp_choices, gp_exploration, gp_margins, gp_safety
+from sbsrl.report.canvas import png
 from sbsrl.report.figures import FIGURES, Request
 from sbsrl.report.gp_arms import GP_TASKS, own
 from sbsrl.tasks import make_task
@@ -28,7 +29,8 @@ def test_a_figure_is_a_picture_a_page_and_every_episode(name, made_up, monkeypat
     module, arms = ARMS[name]
     wanted, asked = arms(), []
 
-    def compare(request, compared):
+    def compare(request, sections):
+        compared = [arm for each in sections.values() for arm in each]
         asked.append((request, list(dict.fromkeys(compared))))
         return made_up(compared)
 
@@ -126,7 +128,8 @@ def test_arms_that_two_figures_share_have_equal_settings():
 
 
 def test_the_budget_is_drawn_where_costs_are(made_up):
-    figure = gp_safety.draw(made_up(gp_safety.arms("pendulum")))
+    sections = {"pendulum": gp_safety.arms("pendulum")}
+    figure = gp_safety.draw(made_up(sections["pendulum"]), sections)
     texts = [text.get_text() for axes in figure.axes for text in axes.texts]
     assert f"budget {make_task('pendulum').budget:g}" in texts
-    gp_safety.png(figure)
+    png(figure)

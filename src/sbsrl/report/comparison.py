@@ -7,21 +7,29 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from ..loop import Record
 from ..runs.study import Arm, Runs, run_study, study_home
 from ..tasks import make_task
 from ..workers import worker_pool
+from .canvas import png
+from .charts import draw_bars
 from .figures import Request
 from .reference import Reference, reference_returns
 from .statistics import summarise
 
-__all__ = ["Comparison", "compare", "markdown_table"]
+__all__ = ["Comparison", "Sections", "compare", "draw_outcomes", "markdown_table", "page", "publish"]
 
 SEEDS = 5
 ORACLE_RUNS = 10
 ENOUGH = 0.9
 """The normalised return whose first episode tells how fast a method learns."""
+
+
+Sections = Mapping[str, Sequence[Arm]]
+"""Arms under a heading each; those of a section have one task."""
 
 
 class Comparison(NamedTuple):
@@ -88,9 +96,9 @@ def training(run: Sequence[Record]) -> Sequence[Record]:
     return [r for r in run if r.phase != "final"]
 
 
-def compare(request: Request, arms: Iterable[Arm]) -> Comparison:
+def compare(request: Request, sections: Sections) -> Comparison:
     """Runs what is missing of every arm with every seed, and the oracle of every task."""
-    arms = list(dict.fromkeys(arms))
+    arms = list(dict.fromkeys(arm for each in sections.values() for arm in each))
     seeds = range(request.seed, request.seed + (request.seeds or SEEDS))
     request.say(f"{len(arms)} arms, {len(seeds)} seeds each, in {study_home()}")
     runs = run_study(arms, seeds, request.preset, study_home(), request.workers, request.progress)
@@ -103,6 +111,15 @@ def compare(request: Request, arms: Iterable[Arm]) -> Comparison:
 
 def _reference(task: str, preset: str) -> Reference:
     return reference_returns(Arm("", task, "oracle").specification(0, preset).experiment(), ORACLE_RUNS)
+
+
+def draw_outcomes(returns: Axes, violations: Axes, comparison: Comparison, arms: Sequence[Arm]) -> None:
+    """The two bar charts of the paper: what a run earned, and by how much it was unsafe at worst."""
+    draw_bars(returns, {arm.label: comparison.cumulative(arm) for arm in arms})
+    returns.set_ylabel(f"{arms[0].task}\nnormalised cumulative return")
+    draw_bars(violations, {arm.label: comparison.worst(arm) for arm in arms})
+    violations.set_ylabel("largest violation of a run")
+    violations.set_ylim(bottom=0, top=max(0.1, violations.get_ylim()[1]))  # none at all is not to look like much
 
 
 COLUMNS = (
@@ -139,11 +156,21 @@ def _row(comparison: Comparison, arm: Arm) -> tuple[str, ...]:
     )
 
 
-def page(
-    title: str, request: Request, comparison: Comparison, picture: str, text: str, sections: Mapping[str, Sequence[Arm]]
-) -> bytes:
-    """A README: what was done, the picture, a table for each section, whose arms have one task."""
-    lines = [f"# {title}", "", f"![{title}]({picture})", "", f"Made by `{request.command}`. {text}", ""]
+def publish(
+    request: Request, comparison: Comparison, sections: Sections, title: str, text: str, figure: Figure
+) -> dict[str, bytes]:
+    """All that a figure leaves: a page with the numbers, every episode, the picture."""
+    return {
+        "README.md": page(request, comparison, sections, title, text),
+        "episodes.csv": comparison.csv(),
+        f"{request.figure}.png": png(figure),
+    }
+
+
+def page(request: Request, comparison: Comparison, sections: Sections, title: str, text: str) -> bytes:
+    """A README: what was done, the picture, a table for each section."""
+    picture = f"![{title}]({request.figure}.png)"
+    lines = [f"# {title}", "", picture, "", f"Made by `{request.command}`. {text}", ""]
     seeds = len(next(iter(comparison.runs.values())))
     for name, arms in sections.items():
         scale = comparison.references[arms[0].task]

@@ -3,9 +3,8 @@
 from matplotlib.figure import Figure
 
 from ..runs.study import Arm
-from .canvas import plt, png
-from .charts import draw_bars
-from .comparison import Comparison, compare, page
+from .canvas import plt
+from .comparison import Comparison, Sections, compare, draw_outcomes, publish
 from .figures import Request
 from .gp_arms import GP_TASKS, own, sbsrl
 
@@ -24,7 +23,7 @@ def arms(task: str) -> list[Arm]:
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
     sections = {task: arms(task) for task in GP_TASKS}
-    comparison = compare(request, [arm for each in sections.values() for arm in each])
+    comparison = compare(request, sections)
     explored = "\n".join(
         f"- {task}, by threshold: "
         + "; ".join(f"{arm.label}: {_episodes_of_exploration(comparison, arm)}" for arm in arms(task))
@@ -35,27 +34,18 @@ def files(request: Request) -> dict[str, bytes]:
         "episode.\n\n"
         f"Episodes in which exploration was demanded, by seed:\n\n{explored}"
     )
-    return {
-        "README.md": page("How much exploration to demand", request, comparison, "gp-ablation.png", text, sections),
-        "episodes.csv": comparison.csv(),
-        "gp-ablation.png": png(draw(comparison)),
-    }
+    return publish(request, comparison, sections, "How much exploration to demand", text, draw(comparison, sections))
 
 
 def _episodes_of_exploration(comparison: Comparison, arm: Arm) -> str:
     return ", ".join(str(sum(r.phase == "explore" for r in run)) for run in comparison.runs[arm])
 
 
-def draw(comparison: Comparison) -> Figure:
+def draw(comparison: Comparison, sections: Sections) -> Figure:
     """A row a task: returns and violations."""
-    figure, rows = plt.subplots(len(comparison.references), 2, figsize=(9, 6.8), layout="constrained", squeeze=False)
-    for row, task in zip(rows, comparison.references, strict=True):
-        compared = [arm for arm in comparison.runs if arm.task == task]
-        draw_bars(row[0], {arm.label: comparison.cumulative(arm) for arm in compared})
-        row[0].set_ylabel(f"{task}\nnormalised cumulative return")
-        draw_bars(row[1], {arm.label: comparison.worst(arm) for arm in compared})
-        row[1].set_ylabel("largest violation of a run")
-        row[1].set_ylim(bottom=0, top=max(0.1, row[1].get_ylim()[1]))
+    figure, rows = plt.subplots(len(sections), 2, figsize=(9, 6.8), layout="constrained", squeeze=False)
+    for row, compared in zip(rows, sections.values(), strict=True):
+        draw_outcomes(row[0], row[1], comparison, compared)
         for axes in row:
             axes.set_xlabel("exploration threshold $d_\\sigma^0$ (nats an episode)")
     return figure

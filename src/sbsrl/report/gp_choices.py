@@ -3,9 +3,9 @@
 from matplotlib.figure import Figure
 
 from ..runs.study import Arm
-from .canvas import plt, png
+from .canvas import plt
 from .charts import draw_bars
-from .comparison import Comparison, compare, page
+from .comparison import Comparison, Sections, compare, draw_outcomes, publish
 from .figures import Request
 from .gp_arms import GP_TASKS, sbsrl
 
@@ -25,29 +25,20 @@ def arms(task: str) -> list[Arm]:
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
     sections = {task: arms(task) for task in GP_TASKS}
-    comparison = compare(request, [arm for each in sections.values() for arm in each])
+    comparison = compare(request, sections)
     text = (
         "Posterior functions (pathwise conditioning) with a fixed threshold are the default; TS1 is what the paper's "
         "runs use, truncated prior functions are what its theorems are about. Bars: mean and standard deviation over "
         "seeds, a dot a seed."
     )
-    return {
-        "README.md": page("What the samples are", request, comparison, "gp-choices.png", text, sections),
-        "episodes.csv": comparison.csv(),
-        "gp-choices.png": png(draw(comparison)),
-    }
+    return publish(request, comparison, sections, "What the samples are", text, draw(comparison, sections))
 
 
-def draw(comparison: Comparison) -> Figure:
+def draw(comparison: Comparison, sections: Sections) -> Figure:
     """A row a task: returns, costs, infeasible plans."""
-    figure, rows = plt.subplots(len(comparison.references), 3, figsize=(12, 7), layout="constrained", squeeze=False)
-    for row, task in zip(rows, comparison.references, strict=True):
-        compared = [arm for arm in comparison.runs if arm.task == task]
-        draw_bars(row[0], {arm.label: comparison.cumulative(arm) for arm in compared})
-        row[0].set_ylabel(f"{task}\nnormalised cumulative return")
-        draw_bars(row[1], {arm.label: comparison.worst(arm) for arm in compared})
-        row[1].set_ylabel("largest violation of a run")
-        row[1].set_ylim(bottom=0, top=max(0.1, row[1].get_ylim()[1]))
+    figure, rows = plt.subplots(len(sections), 3, figsize=(12, 7), layout="constrained", squeeze=False)
+    for row, compared in zip(rows, sections.values(), strict=True):
+        draw_outcomes(row[0], row[1], comparison, compared)
         draw_bars(row[2], {arm.label: comparison.infeasible(arm) for arm in compared})
         row[2].set_ylabel("infeasible plans of a run (%)")
         row[2].set_ylim(bottom=0, top=max(1.0, row[2].get_ylim()[1]))

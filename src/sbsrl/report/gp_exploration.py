@@ -9,9 +9,9 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from ..runs.study import Arm
-from .canvas import plt, png
+from .canvas import plt
 from .charts import draw_bars, draw_curves, limit
-from .comparison import ENOUGH, Comparison, compare, page
+from .comparison import ENOUGH, Comparison, Sections, compare, publish
 from .figures import Request
 from .gp_arms import actsafe, own, sbsrl
 
@@ -51,19 +51,15 @@ def _with_prior(arm: Arm, prior: str) -> Arm:
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
     sections = {name: arms(setup) for name, setup in SETUPS.items()}
-    comparison = compare(request, [arm for each in sections.values() for arm in each])
+    comparison = compare(request, sections)
     text = (
         "Curves: mean and 95 % percentile interval over seeds. Bars: episodes until the return is nine tenths of the "
         "oracle's for the first time; a dot a seed. A threshold of 0 demands nothing: greedy."
     )
-    return {
-        "README.md": page("Exploration as a constraint", request, comparison, "gp-exploration.png", text, sections),
-        "episodes.csv": comparison.csv(),
-        "gp-exploration.png": png(draw(comparison, sections)),
-    }
+    return publish(request, comparison, sections, "Exploration as a constraint", text, draw(comparison, sections))
 
 
-def draw(comparison: Comparison, sections: dict[str, list[Arm]]) -> Figure:
+def draw(comparison: Comparison, sections: Sections) -> Figure:
     """A row a section: learning curves, and how many episodes it took to learn."""
     size = (11, 4.3 * len(sections))
     figure, rows = plt.subplots(

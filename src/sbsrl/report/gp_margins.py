@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from ..laboratory.intervals import Frequency
 from ..runs.study import Arm
 from ..tasks import make_task
-from .canvas import plt, png
+from .canvas import plt
 from .charts import COLOURS, limit, tidy
-from .comparison import Comparison, compare, page
+from .comparison import Comparison, compare, publish
 from .figures import Request
 from .gp_arms import own, sbsrl
 from .statistics import summarise
@@ -47,16 +47,13 @@ def arms() -> list[Arm]:
 
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
-    comparison = compare(request, arms())
+    sections = {TASK: arms()}
+    comparison = compare(request, sections)
     text = (
         "Violating episodes: of all seeds together, with the interval of Clopper and Pearson (95 %). Cost: the largest "
         "of a run. Return: normalised, of the final policy. Lines: mean over seeds; a dot a seed."
     )
-    return {
-        "README.md": page("Samples and tightening", request, comparison, "gp-margins.png", text, {TASK: arms()}),
-        "episodes.csv": comparison.csv(),
-        "gp-margins.png": png(draw(comparison)),
-    }
+    return publish(request, comparison, sections, "Samples and tightening", text, draw(comparison))
 
 
 def draw(comparison: Comparison) -> Figure:

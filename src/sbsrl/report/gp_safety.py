@@ -4,9 +4,9 @@ from matplotlib.figure import Figure
 
 from ..runs.study import Arm
 from ..tasks import make_task
-from .canvas import plt, png
-from .charts import draw_bars, draw_curves, limit
-from .comparison import Comparison, compare, page
+from .canvas import plt
+from .charts import draw_curves, limit
+from .comparison import Comparison, Sections, compare, draw_outcomes, publish
 from .figures import Request
 from .gp_arms import GP_TASKS, actsafe, sbsrl
 
@@ -28,28 +28,20 @@ def arms(task: str) -> list[Arm]:
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
     sections = {task: arms(task) for task in GP_TASKS}
-    comparison = compare(request, [arm for each in sections.values() for arm in each])
+    comparison = compare(request, sections)
     text = (
         "Bars: normalised cumulative return and largest violation of a run, mean and standard deviation over seeds, a "
         "dot a seed. Curves: mean and 95 % percentile interval over seeds."
     )
-    return {
-        "README.md": page("Who learns safely", request, comparison, "gp-safety.png", text, sections),
-        "episodes.csv": comparison.csv(),
-        "gp-safety.png": png(draw(comparison)),
-    }
+    return publish(request, comparison, sections, "Who learns safely", text, draw(comparison, sections))
 
 
-def draw(comparison: Comparison) -> Figure:
+def draw(comparison: Comparison, sections: Sections) -> Figure:
     """A row a task: two bar charts, two sets of curves."""
-    figure, rows = plt.subplots(len(comparison.references), 4, figsize=(15, 7.2), layout="constrained", squeeze=False)
-    for row, name in zip(rows, comparison.references, strict=True):
+    figure, rows = plt.subplots(len(sections), 4, figsize=(15, 7.2), layout="constrained", squeeze=False)
+    for row, (name, compared) in zip(rows, sections.items(), strict=True):
         task = make_task(name)
-        compared = [arm for arm in comparison.runs if arm.task == name]
-        draw_bars(row[0], {arm.label: comparison.cumulative(arm) for arm in compared})
-        row[0].set_ylabel(f"{name}\nnormalised cumulative return")
-        draw_bars(row[1], {arm.label: comparison.worst(arm) for arm in compared})
-        row[1].set_ylabel("largest violation of a run")
+        draw_outcomes(row[0], row[1], comparison, compared)
         draw_curves(row[2], {arm.label: comparison.returns(arm) for arm in compared})
         limit(row[2], 1.0, "true dynamics known", "#555555")
         row[2].set_ylabel("normalised return")
