@@ -60,6 +60,12 @@ def test_only_a_belief_that_remembers_points_limits_their_number():
         spec("ledge", episodes=episodes, sampler="particles").start()
 
 
+def test_the_number_of_points_includes_offline_data():
+    """100 recorded transitions of cartpole, 50 steps an episode: (10000 - 100) / 50."""
+    with pytest.raises(UserError, match=r"^episodes=199 would give .* 10050 points, .* use at most 198 episodes"):
+        spec("cartpole", episodes=199).start()
+
+
 @pytest.mark.parametrize(
     ("task", "settings", "said"),
     [

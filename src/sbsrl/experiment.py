@@ -136,8 +136,9 @@ def _check_points(task: Task, settings: Settings) -> None:
         raise UserError(
             f"{offline} offline transitions are too many for an exact Gaussian process; use at most {MOST_POINTS // 2}."
         )
-    if task.horizon * settings.episodes + offline > MOST_POINTS:
+    points = task.horizon * settings.episodes + offline
+    if points > MOST_POINTS:
         raise UserError(
-            f"episodes={settings.episodes} would give an exact Gaussian process {task.horizon * settings.episodes} "
-            f"points, which do not fit into memory; use at most {MOST_POINTS // task.horizon} episodes."
+            f"episodes={settings.episodes} would give an exact Gaussian process {points} points, which do not fit into "
+            f"memory; use at most {(MOST_POINTS - offline) // task.horizon} episodes."
         )

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-import os
 
 import matplotlib.image
 import numpy as np
@@ -16,7 +15,6 @@ from sbsrl.laboratory.world import World
 from sbsrl.report.figures import Request
 from sbsrl.report.theorems import SIZES, Size, draw_expansion, files
 from sbsrl.settings import PRESETS
-from sbsrl.workers import worker_pool
 
 SMALL = World("motor", epsilon=2.0, episodes=400)
 RUNS = 2
@@ -152,11 +150,3 @@ def test_with_as_many_runs_as_the_preset_has_no_failure_is_enough_for_every_clai
     for preset in ("cpu", "paper"):
         size = SIZES[preset]
         assert all(Frequency(0, size.runs).interval()[1] <= world.delta for world in size.worlds)
-
-
-def test_workers_are_processes_of_one_thread(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=")
-    with worker_pool(1) as pool:
-        flags, other = pool.submit(os.getenv, "XLA_FLAGS").result(), pool.submit(os.getpid).result()
-        assert other != os.getpid()
-    assert flags.startswith("--xla_dump_to= --xla_cpu_multi_thread_eigen=false")

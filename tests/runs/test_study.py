@@ -115,9 +115,6 @@ class NoWork:
     def submit(self, work, *arguments):
         raise AssertionError(f"asked for {arguments}")
 
-    def shutdown(self, **options):
-        pass
-
 
 def test_only_what_is_missing_is_asked_for(done, monkeypatch):
     """Another seed, other settings and another preset are other runs."""

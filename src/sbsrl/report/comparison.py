@@ -100,7 +100,9 @@ def compare(request: Request, sections: Sections) -> Comparison:
     """Runs what is missing of every arm with every seed, and the oracle of every task."""
     arms = list(dict.fromkeys(arm for each in sections.values() for arm in each))
     seeds = range(request.seed, request.seed + (request.seeds or SEEDS))
-    request.say(f"{len(arms)} arms, {len(seeds)} seeds each, in {study_home()}")
+    request.say(
+        f"{len(arms)} arms x {len(seeds)} seeds, kept in {study_home()}: if interrupted, the same command goes on"
+    )
     runs = run_study(arms, seeds, request.preset, study_home(), request.workers, request.progress)
     request.say("the oracle of each task")
     tasks = list(dict.fromkeys(arm.task for arm in arms))

@@ -1,5 +1,7 @@
 """The figures experiments_gp and pendulum_multi of the paper: who learns safely, on pendulum and cartpole."""
 
+from collections.abc import Iterator
+
 from matplotlib.figure import Figure
 
 from ..runs.study import Arm
@@ -7,6 +9,15 @@ from ..tasks import make_task
 from .canvas import plt
 from .charts import draw_curves, limit
 from .comparison import Comparison, Sections, compare, draw_outcomes, publish
+from .expectations import (
+    Expectation,
+    earns_from,
+    ends_with,
+    expectations_table,
+    never_infeasible,
+    never_violates,
+    violates,
+)
 from .figures import Request
 from .gp_arms import GP_TASKS, actsafe, sbsrl
 
@@ -31,9 +42,21 @@ def files(request: Request) -> dict[str, bytes]:
     comparison = compare(request, sections)
     text = (
         "Bars: normalised cumulative return and largest violation of a run, mean and standard deviation over seeds, a "
-        "dot a seed. Curves: mean and 95 % percentile interval over seeds."
+        "dot a seed. Curves: mean and 95 % percentile interval over seeds.\n\n"
+        f"{expectations_table(_expectations(comparison))}"
     )
     return publish(request, comparison, sections, "Who learns safely", text, draw(comparison, sections))
+
+
+def _expectations(comparison: Comparison) -> Iterator[Expectation]:
+    """The paper's claims: SBSRL is safe and in the end earns as if it knew the dynamics; the mean is not safe."""
+    for task in GP_TASKS:
+        ours, mean = arms(task)[:2]
+        yield never_violates(comparison, ours)
+        yield never_infeasible(comparison, ours)
+        yield ends_with(comparison, ours, 0.9)
+        yield violates(comparison, mean)
+    yield earns_from(comparison, arms("pendulum")[0], 5, 0.95)
 
 
 def draw(comparison: Comparison, sections: Sections) -> Figure:

@@ -59,14 +59,10 @@ def run_study(
     missing = [spec for spec, folder in folders.items() if not _complete(folder)]
     done = len(folders) - len(missing)
     with worker_pool(workers) as pool:
-        try:
-            for finished in as_completed([pool.submit(_finish, spec, folders[spec]) for spec in missing]):
-                finished.result()
-                done += 1
-                progress(done / len(folders))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for finished in as_completed([pool.submit(_finish, spec, folders[spec]) for spec in missing]):
+            finished.result()
+            done += 1
+            progress(done / len(folders))
     return {arm: [RunFolder.open(folders[spec]).records() for spec in each] for arm, each in specs.items()}
 
 
