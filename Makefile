@@ -1,6 +1,6 @@
 # make demo    learn the pendulum and look at the result        make test    run the test suite
 # make lint    format, lint and type checks                     make bench   ratios, measured side by side
-# make evidence  five seeds of the pendulum, for results/       make theorems  the laboratory, for results/
+# make evidence  the experiments, for results/ (3 hours)        make theorems  the laboratory, for results/
 # make lock    renew the locked versions
 
 PYTHON ?= python3
@@ -35,7 +35,7 @@ bench: env
 	taskset -c 0 $(BIN)/python benchmarks/planning.py
 
 evidence: env
-	results/pendulum/run.sh
+	set -e; for figure in gp-safety gp-exploration gp-ablation gp-margins gp-choices; do $(BIN)/sbsrl reproduce $$figure; done
 
 theorems: env
 	$(BIN)/sbsrl reproduce theorems

@@ -16,7 +16,7 @@ from sbsrl.problem import Problem
 from sbsrl.runs import Specification
 from sbsrl.task import Transitions
 
-RUN = Path(__file__).parent.parent / "results" / "pendulum" / "s0" / "trajectories"
+RUN = Path(__file__).parent / "pendulum"
 EPISODE = 50
 
 

@@ -42,6 +42,13 @@ def complaint(capsys, *arguments):
         (["train", "pendulum", "--set", "budget=0.01"], "no policy can meet the tightened budget"),
         (["train", "pendulum", "--set", "exploration_threshold=2000"], "no episode can meet exploration_threshold"),
         (["train", "pendulum", "--method", "actsafe", "--episodes", "2"], "actsafe would explore for 3 episodes"),
+        (["train", "pendulum", "--set", "accuracy=0.1"], "accuracy needs uncertainty=deviation"),
+        (
+            ["train", "pendulum", "--set", "prior=none", "--set", "shrinking=true"],
+            "a threshold that shrinks needs a bound on the mismatch",
+        ),
+        (["train", "ledge", "--set", "form=sharpest"], "'sharpest'; did you mean 'sharp'"),
+        (["train", "pendulum", "--set", "gradient_elites=8"], "more than the 7 elites that are kept"),
         (["train", "pendulum", "--set", "data=nowhere.npz"], "nowhere.npz cannot be read as offline data"),
         (["collect", "pendulun"], "did you mean 'pendulum'"),
         (["collect", "pendulum", "--behaviour", "wonder"], "did you mean 'wander'"),

@@ -89,8 +89,16 @@ def test_nothing_is_compiled_after_the_first_episode(tiny):
     assert names == []
 
 
-def test_greedy_never_explores(tiny):
-    assert [r.phase for r in learn("pendulum", "greedy", **tiny).records] == ["exploit", "exploit", "final"]
+def test_greedy_never_explores_and_a_threshold_of_nothing_is_greedy(tiny):
+    greedy = learn("pendulum", "greedy", **tiny).records
+    nothing = learn("pendulum", "sbsrl", **{**tiny, "exploration_threshold": 0.0}).records
+    assert [r.phase for r in greedy] == ["exploit", "exploit", "final"]
+    assert [r._replace(seconds=0.0) for r in nothing] == [r._replace(seconds=0.0) for r in greedy]
+
+
+def test_a_threshold_of_nothing_is_no_reason_to_stop(tiny):
+    changes = {**tiny, "exploration_threshold": 0.0, "stop_when_learned": True}
+    assert len(learn("pendulum", "sbsrl", **changes).records) == 3
 
 
 def test_a_record_says_what_happened(tiny):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sbsrl import METHODS, UserError
+from sbsrl.experiment import make_experiment
 from sbsrl.methods import Context, make_method
 from sbsrl.runs import Specification
 from sbsrl.task import Transitions
@@ -182,7 +183,11 @@ def with_prior(context, **changes):
     ],
 )
 def test_an_accuracy_or_a_shrinking_that_means_nothing_is_refused_in_one_line(settings, changes, said):
-    context = with_prior(ledge_context(**settings), **changes)
+    usual = ledge_context()
+    asked = dataclasses.replace(usual.settings, **settings)
+    context = with_prior(dataclasses.replace(usual, settings=asked), **changes)
     with pytest.raises(UserError, match=said) as refused:
         context.threshold()
     assert "\n" not in str(refused.value)
+    with pytest.raises(UserError, match=said):
+        make_experiment(context.task, "sbsrl", context.settings)

@@ -33,3 +33,16 @@ def test_the_readme_prints_what_it_promises_in_15_lines(tmp_path):
 def test_the_page_about_beliefs_runs(tmp_path):
     (line,) = output(example("docs/belief.md"), tmp_path)
     assert line.endswith("None")
+
+
+def pages():
+    return sorted(
+        path for part in ("", "docs", "results/*", "benchmarks") for path in TOP.glob(f"{part}/*.md".lstrip("/"))
+    )
+
+
+def test_every_link_leads_somewhere():
+    """Pages link to files of the project; what is elsewhere is not looked up."""
+    links = [(page, link) for page in pages() for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
+    assert len(links) > 20
+    assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []

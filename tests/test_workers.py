@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from multiprocessing import active_children
 
@@ -16,6 +18,14 @@ def test_workers_are_processes_of_one_thread(monkeypatch):
         flags, other = pool.submit(os.getenv, "XLA_FLAGS").result(), pool.submit(os.getpid).result()
         assert other != os.getpid()
     assert flags.startswith("--xla_dump_to= --xla_cpu_multi_thread_eigen=false")
+    assert os.environ["XLA_FLAGS"] == "--xla_dump_to="
+
+
+def test_what_was_not_set_is_not_set_afterwards(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    with worker_pool(1):
+        assert "XLA_FLAGS" in os.environ
+    assert "XLA_FLAGS" not in os.environ
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only Linux keeps processes on cores")
@@ -47,3 +57,24 @@ def test_ctrl_c_is_left_to_the_parent():
         worker = pool.submit(os.getpid).result()
         os.kill(worker, signal.SIGINT)
         assert pool.submit(os.getpid).result() == worker
+
+
+ORPHAN = """
+import os, time
+from sbsrl.workers import worker_pool
+
+if __name__ == "__main__":
+    with worker_pool(1) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        pool.submit(time.sleep, 3600)
+        os.kill(os.getpid(), 9)
+"""
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    """No signal reaches them then, and one that went on would hold the lock of its run. It keeps the pipe open."""
+    script = tmp_path / "orphan.py"
+    script.write_text(ORPHAN)
+    ended = subprocess.run([sys.executable, script], check=False, stdout=subprocess.PIPE, timeout=60)
+    assert ended.returncode == -signal.SIGKILL
+    assert int(ended.stdout) > 0

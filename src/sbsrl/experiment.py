@@ -6,7 +6,8 @@ from .belief import Belief, GPBelief, GPOptions, WeightBelief
 from .belief.uncertainty import UNCERTAINTIES, largest_uncertainty
 from .errors import UserError, unknown
 from .loop import Experiment, Learner
-from .methods import Method, make_method
+from .methods import Method, check_threshold, make_method
+from .offline import MOST_TRANSITIONS
 from .policies import PolicyClass
 from .settings import Settings
 from .solve import ICEM, EvolutionSearch, ExactSearch, GradientSearch, ReplanningSolver, Solver, expectation
@@ -43,7 +44,10 @@ def _check_exploration(task: Task, method: Method, settings: Settings) -> None:
             f"actsafe would explore for {settings.actsafe_episodes} episodes and the run has {settings.episodes}; use "
             f"at least {settings.actsafe_episodes} episodes, or set actsafe_episodes to {settings.episodes} or less."
         )
-    if not method.explores or settings.accuracy or settings.uncertainty not in UNCERTAINTIES:
+    if not method.explores:
+        return
+    check_threshold(task, settings)
+    if settings.accuracy or settings.uncertainty not in UNCERTAINTIES:
         return
     most = task.horizon * largest_uncertainty(task.prior, task.input_limits, settings.uncertainty)
     if settings.exploration_threshold > most:
@@ -91,7 +95,7 @@ SOLVERS: dict[str, Callable[[Task, Settings], Solver]] = {
 
 
 def _planner(task: Task, settings: Settings) -> ICEM:
-    return ICEM(
+    planner = ICEM(
         low=task.action_low,
         high=task.action_high,
         horizon=settings.horizon,
@@ -106,6 +110,12 @@ def _planner(task: Task, settings: Settings) -> ICEM:
         keep=settings.keep,
         refinement=Refinement(settings.gradient_elites) if settings.gradient_elites else None,
     )
+    if settings.gradient_elites > planner.kept_elites:
+        raise UserError(
+            f"gradient_elites={settings.gradient_elites} are more than the {planner.kept_elites} elites that are kept; "
+            "use fewer, or raise elites or keep."
+        )
+    return planner
 
 
 def make_learner(experiment: Experiment, seed: int) -> Learner:
@@ -127,14 +137,14 @@ def make_learner(experiment: Experiment, seed: int) -> Learner:
     else:
         _check_points(task, settings)
         belief = GPBelief.create(task.prior, inputs, points, settings.episodes, options)
-    return Learner.create(belief, experiment.method, seed)
+    return Learner.create(belief, experiment.explores, seed)
 
 
 def _check_points(task: Task, settings: Settings) -> None:
     offline = 0 if task.prior.data is None else len(task.prior.data.actions)
-    if offline > MOST_POINTS // 2:
+    if offline > MOST_TRANSITIONS:
         raise UserError(
-            f"{offline} offline transitions are too many for an exact Gaussian process; use at most {MOST_POINTS // 2}."
+            f"{offline} offline transitions are too many for an exact Gaussian process; use {MOST_TRANSITIONS} or less."
         )
     points = task.horizon * settings.episodes + offline
     if points > MOST_POINTS:

@@ -43,6 +43,11 @@ class Experiment:
     solver: Solver
     settings: Settings
 
+    @property
+    def explores(self) -> bool:
+        """Whether information is demanded at first: a threshold of nothing is none."""
+        return self.method.explores and bool(self.settings.accuracy or self.settings.exploration_threshold)
+
 
 class Learner(eqx.Module):
     """What does change: all state between two episodes, enough to go on exactly from here."""
@@ -57,12 +62,12 @@ class Learner(eqx.Module):
     """Whether the final policy was run."""
 
     @classmethod
-    def create(cls, belief: Belief, method: Method, seed: int) -> "Learner":
+    def create(cls, belief: Belief, exploring: bool, seed: int) -> "Learner":
         return cls(
             belief=belief,
             key=jax.random.key(seed),
             episode=jnp.zeros((), jnp.int32),
-            exploring=jnp.asarray(method.explores),
+            exploring=jnp.asarray(exploring),
             finished=jnp.zeros((), bool),
         )
 
@@ -160,7 +165,7 @@ def first_shortfall(experiment: Experiment, learner: Learner) -> Shortfall | Non
 
 def _goes_on(experiment: Experiment, learner: Learner) -> bool:
     settings = experiment.settings
-    learned = experiment.method.explores and not learner.exploring
+    learned = experiment.explores and not learner.exploring
     unfinished = not learner.finished and int(learner.episode) < settings.episodes
     return unfinished and not (learned and settings.stop_when_learned)
 

@@ -16,7 +16,7 @@ from .task import Task
 from .theory import Episodes, exploration_threshold
 from .types import Action, Dynamics, PRNGKey, Scalar, State
 
-__all__ = ["METHODS", "Method", "make_method"]
+__all__ = ["METHODS", "Method", "check_threshold", "make_method"]
 
 
 @dataclass(frozen=True)
@@ -36,28 +36,35 @@ class Context:
 
     def threshold(self) -> Scalar:
         """d_sigma^n: fixed; or d_sigma^0 B / beta_n; or that of an accuracy epsilon of the returns (theorem merged)."""
-        settings, bound = self.settings, self.task.prior.bound
-        if not (settings.accuracy or settings.shrinking):
-            return jnp.asarray(settings.exploration_threshold)
-        if bound is None:
-            raise UserError(
-                f"a threshold that shrinks needs a bound on the mismatch, and prior '{self.task.prior.name}' has none; "
-                "use another prior, or accuracy=0, shrinking=false and a fixed exploration_threshold."
-            )
-        if not settings.accuracy:
-            return settings.exploration_threshold * bound / jnp.max(self.belief.width())
-        scale = set(self.task.prior.scale)
-        if len(scale) > 1 or self.settings.uncertainty != "deviation":
-            raise UserError(
-                "accuracy needs uncertainty=deviation and one scale for all outputs, since then s_n is that of theorem "
-                "2; set them, or use accuracy=0 and a fixed exploration_threshold."
-            )
-        at_width_one = exploration_threshold(self.settings.accuracy, 1.0, Episodes.of(self.task), self.settings.form)
-        return scale.pop() * at_width_one / jnp.max(self.belief.width())  # lambda_n is proportional to beta_n
+        at_width_one = check_threshold(self.task, self.settings)
+        if at_width_one is None:
+            return jnp.asarray(self.settings.exploration_threshold)
+        return at_width_one / jnp.max(self.belief.width())
 
     def draw_samples(self) -> Samples:
         """f_n^1 .. f_n^M."""
         return self.belief.samples(self.key, self.settings.samples)
+
+
+def check_threshold(task: Task, settings: Settings) -> float | None:
+    """What a threshold that shrinks would be with beta_n = 1, None if it does not; refuses one that means nothing."""
+    bound, scale = task.prior.bound, set(task.prior.scale)
+    if not (settings.accuracy or settings.shrinking):
+        return None
+    if bound is None:
+        raise UserError(
+            f"a threshold that shrinks needs a bound on the mismatch, and prior '{task.prior.name}' has none; use "
+            "another prior, or accuracy=0, shrinking=false and a fixed exploration_threshold."
+        )
+    if not settings.accuracy:
+        return settings.exploration_threshold * bound
+    if len(scale) > 1 or settings.uncertainty != "deviation":
+        raise UserError(
+            "accuracy needs uncertainty=deviation and one scale for all outputs, since then s_n is that of theorem 2; "
+            "set them, or use accuracy=0 and a fixed exploration_threshold."
+        )
+    # lambda_n is proportional to beta_n
+    return scale.pop() * exploration_threshold(settings.accuracy, 1.0, Episodes.of(task), settings.form)
 
 
 @dataclass(frozen=True)

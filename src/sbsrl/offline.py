@@ -72,7 +72,9 @@ class OfflineData(NamedTuple):
                 raise UserError(
                     f"the {name} of these offline data have shape {np.shape(part)}; {task.name} wants {shape}."
                 )
-            if not np.issubdtype(part.dtype, np.floating) or not np.all(np.isfinite(part)):
+            if not np.issubdtype(part.dtype, np.floating):
+                raise UserError(f"the {name} of these offline data are {part.dtype}; save them as float64.")
+            if not np.all(np.isfinite(part)):
                 raise UserError(f"the {name} of these offline data are not all finite numbers.")
         if not rows:
             raise UserError("these offline data hold no transitions.")
@@ -172,12 +174,14 @@ def collect(
         raise UserError(f"strength={strength:g} is out of range; it is a share of the action range, between 0 and 1.")
     if not 0 <= seed < 2**32:
         raise UserError(f"seed {seed} is out of range; it must be between 0 and 4294967295.")
-    if not (1 <= transitions <= MOST and transitions == int(transitions)):
-        raise UserError(f"transitions={transitions} is out of range; it must be a whole number from 1 to {MOST}.")
+    if not (1 <= transitions <= MOST_TRANSITIONS and transitions == int(transitions)):
+        raise UserError(
+            f"transitions={transitions} is out of range; it must be a whole number from 1 to {MOST_TRANSITIONS}."
+        )
     recorder = _Recorder(task, transitions)
     chosen.fill(recorder, strength, jax.random.key(seed))
     return OfflineData(task.name, behaviour, seed, recorder.transitions())
 
 
-MOST = 10_000
-"""What an exact Gaussian process can hold."""
+MOST_TRANSITIONS = 5_000
+"""What an exact Gaussian process can hold, with as much room left for episodes."""

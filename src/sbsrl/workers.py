@@ -7,6 +7,8 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from multiprocessing.sharedctypes import Synchronized
+from threading import Thread
+from time import sleep
 
 __all__ = ["worker_pool"]
 
@@ -16,29 +18,50 @@ ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 @contextmanager
 def worker_pool(count: int) -> Iterator[Executor]:
     """So many fresh processes; threads never multiply. Whatever they do is dropped at once if the caller fails."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    if ONE_THREAD not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {ONE_THREAD}".strip()  # for the processes to come
     context = get_context("spawn")
+    first = context.Value("i", os.getpid() % 1024)  # two pools of one worker each should not meet on the first core
     others = set(active_children())
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_settle, initargs=(context.Value("i", 0),))
+    with _one_thread():
+        pool = ProcessPoolExecutor(count, mp_context=context, initializer=_settle, initargs=(first,))
+        try:
+            yield pool
+        except BaseException:
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Tells the JAX of processes that are started meanwhile to use one thread."""
+    flags = os.environ.get("XLA_FLAGS")
+    os.environ["XLA_FLAGS"] = f"{flags or ''} {ONE_THREAD}".strip()
     try:
-        yield pool
-    except BaseException:
-        for worker in set(active_children()) - others:
-            worker.terminate()
-        raise
+        yield
     finally:
-        pool.shutdown(cancel_futures=True)
+        if flags is None:
+            del os.environ["XLA_FLAGS"]
+        else:
+            os.environ["XLA_FLAGS"] = flags
 
 
-def _settle(settled: "Synchronized[int]") -> None:
-    """Leaves Ctrl-C to the parent, and keeps this process on a core of its own before JAX makes a thread for each."""
+def _settle(number: "Synchronized[int]") -> None:
+    """Begins a worker: Ctrl-C is the parent's, whose end is its own, and it has a core before JAX counts them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if not hasattr(os, "sched_setaffinity"):  # only Linux can
         return
-    with settled.get_lock():
-        number = settled.value
-        settled.value += 1
+    with number.get_lock():
+        mine = number.value
+        number.value += 1
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[number % len(cores)]})
+    os.sched_setaffinity(0, {cores[mine % len(cores)]})
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process when its parent was killed: nobody waits for its work any more."""
+    while os.getppid() == parent:
+        sleep(1)
+    os._exit(1)

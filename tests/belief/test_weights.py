@@ -14,7 +14,6 @@ from sbsrl.belief.gp import _envelope
 from sbsrl.belief.weights import BLOCK
 from sbsrl.kernels import FiniteRank, Linear, SquaredExponential
 from sbsrl.loop import Learner
-from sbsrl.methods import make_method
 from sbsrl.runs.checkpoint import load_checkpoint, save_checkpoint
 from sbsrl.task import Prior, Transitions
 
@@ -438,9 +437,9 @@ def test_it_fits_kernels_of_finite_rank_that_nobody_fits(kernel, options, fits):
 
 def test_it_survives_a_checkpoint(belief, tmp_path):
     """Bit for bit, and so is what it learns next."""
-    learner = Learner.create(belief, make_method("sbsrl"), 0)
+    learner = Learner.create(belief, exploring=True, seed=0)
     save_checkpoint(tmp_path / "c", learner, lines=1)
-    loaded, _ = load_checkpoint(tmp_path / "c", Learner.create(weights_of(), make_method("sbsrl"), 0))
+    loaded, _ = load_checkpoint(tmp_path / "c", Learner.create(weights_of(), exploring=True, seed=0))
     for one, other in ((belief, loaded.belief), [b.update(transitions(1)) for b in (belief, loaded.belief)]):
         for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
             assert a.dtype == b.dtype

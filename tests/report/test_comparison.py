@@ -4,6 +4,7 @@ import csv
 import io
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import numpy as np
 import pytest
 
@@ -53,8 +54,24 @@ def test_learned_is_the_first_training_episode_with_nine_tenths(compared):
     """-230 is just enough and -231 is not; the slow one never gets there, and its final policy does not count."""
     assert compared.learned(FAST) == [1, 2]
     assert compared.learned(SLOW) == [None, None]
-    np.testing.assert_array_equal(compared.episodes_to_learn(FAST), [2, 3])
-    np.testing.assert_array_equal(compared.episodes_to_learn(SLOW), [4, 4])
+    np.testing.assert_array_equal(compared.episodes_until(FAST, compared.learned(FAST)), [2, 3])
+    np.testing.assert_array_equal(compared.episodes_until(SLOW, compared.learned(SLOW)), [4, 4])
+
+
+@pytest.mark.parametrize(
+    ("rewards", "learned", "settled"),
+    [
+        ((-200.0, -300.0, -200.0, -200.0), 0, 2),
+        ((-200.0, -200.0, -200.0, -300.0), 0, 0),
+        ((-300.0, -200.0, -300.0, -200.0), 1, None),
+    ],
+)
+def test_settled_is_to_have_learned_for_good(record, rewards, learned, settled):
+    """Three training episodes and a final one, which does not count."""
+    run = [record(n, "final" if n == 3 else "exploit", reward) for n, reward in enumerate(rewards)]
+    compared = Comparison({FAST: [run]}, {"pendulum": Reference(-500.0, -200.0)}, (0,))
+    assert compared.learned(FAST) == [learned]
+    assert compared.settled(FAST) == [settled]
 
 
 def test_infeasible_plans_are_a_share_of_all_plans(compared):
@@ -78,19 +95,21 @@ def test_the_file_has_a_line_for_each_episode_and_can_be_read_back(compared):
 def test_the_table_has_a_line_for_each_arm(compared):
     head, rule, fast, slow = markdown_table(compared, [FAST, SLOW]).splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in (head, rule, fast, slow)]
-    assert {len(line) for line in cells} == {8}
+    assert {len(line) for line in cells} == {9}
     assert set(cells[1]) == {"---"}
     assert cells[2][0] == "fast"
     assert cells[2][2].startswith("1.050 ± 0.050")
-    assert cells[2][3:] == ["1, 2", "0 of 8", "0.000", "0", "4 to 16"]
-    assert cells[3][3:7] == ["-, -", "4 of 8", "2.000", "10"]
+    assert cells[2][3:] == ["1, 2", "1, 2", "0 of 8", "0.000", "0", "4 to 16"]
+    assert cells[3][3:8] == ["-, -", "-, -", "4 of 8", "2.000", "10"]
 
 
 def test_the_page_says_how_it_was_made(compared):
     request = Request("gp-safety", preset="smoke")
     text = page(request, compared, {"pendulum": [FAST, SLOW]}, "Who is fast", "Words.").decode()
     assert text.startswith("# Who is fast\n\n![Who is fast](gp-safety.png)\n")
-    assert f"`{request.command}`. Words." in text
+    assert f"Made by `{request.command}` with python " in text
+    assert f", jax {jax.__version__}, " in text
+    assert ". Words." in text
     assert "## pendulum, 2 seeds" in text
     assert "(-500.0)" in text
     assert "(-200.0" in text
@@ -114,6 +133,11 @@ def test_every_arm_is_run_once_with_every_seed_and_every_task_has_an_oracle(monk
     other = Arm("other", "ledge", "sbsrl")
     found = compare(Request("gp-safety", seed=3, seeds=2, preset="smoke"), {"a": [FAST, other], "b": [SLOW, FAST]})
     compare(Request("gp-safety"), {"a": [FAST]})
-    assert asked == [([FAST, other, SLOW], [3, 4], "smoke", 1), ([FAST], [0, 1, 2, 3, 4], "cpu", 1)]
-    assert oracles == [("pendulum", "smoke"), ("ledge", "smoke"), ("pendulum", "cpu")]
+    compare(Request("gp-safety", preset="smoke"), {"a": [SLOW]})
+    assert asked == [
+        ([FAST, other, SLOW], [3, 4], "smoke", 1),
+        ([FAST], [0, 1, 2, 3, 4], "cpu", 1),
+        ([SLOW], [0], "smoke", 1),
+    ]
+    assert oracles == [("pendulum", "smoke"), ("ledge", "smoke"), ("pendulum", "cpu"), ("pendulum", "smoke")]
     assert list(found.references) == ["pendulum", "ledge"]

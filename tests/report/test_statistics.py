@@ -34,4 +34,8 @@ def test_numbers_that_do_not_differ_have_no_spread(values):
 
 
 def test_it_reads_as_mean_deviation_and_interval():
-    assert str(summarise([0.5])) == "0.500 ± 0.000 (0.500 to 0.500)"
+    assert str(summarise([0.5, 0.5])) == "0.500 ± 0.000 (0.500 to 0.500)"
+
+
+def test_one_seed_is_not_said_to_be_sure():
+    assert str(summarise([0.5])) == "0.500 (one seed)"

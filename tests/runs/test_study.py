@@ -10,6 +10,7 @@ import sbsrl
 from sbsrl import RunFolder, UserError
 from sbsrl.runs import study, train
 from sbsrl.runs.study import Arm, run_study, study_home
+from sbsrl.settings import PRESETS
 
 FEW = (("prior", "motor"), ("episodes", 2), ("samples", 30))
 USUAL, OTHER = Arm("usual", "ledge", "sbsrl", FEW), Arm("other", "ledge", "greedy", FEW)
@@ -76,7 +77,7 @@ def test_a_folder_is_what_was_asked_for(done):
 
 def test_arms_with_equal_settings_share_their_runs(done):
     home, runs, _, _ = done
-    assert len(list(home.iterdir())) == 4
+    assert len([path for path in home.iterdir() if path.is_dir()]) == 4
     assert runs[TWIN] == runs[USUAL]
 
 
@@ -98,6 +99,23 @@ def test_nothing_is_run_twice(done, monkeypatch):
     monkeypatch.setattr(study, "worker_pool", NoWork)
     assert run_study([TWIN, OTHER], SEEDS, "cpu", home, 1) == {TWIN: runs[USUAL], OTHER: runs[OTHER]}
     assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
+
+
+def test_two_studies_cannot_work_in_one_place(done, monkeypatch):
+    """They would meet in the same run folders."""
+    monkeypatch.setattr(study, "worker_pool", NoWork)
+    with RunFolder(done[0]) as held:
+        held.lock()
+        with pytest.raises(UserError, match=r"another process is running in .*; wait for it"):
+            run_study([USUAL], SEEDS, "cpu", done[0], 1)
+    assert run_study([USUAL], SEEDS, "cpu", done[0], 1) == {USUAL: done[1][USUAL]}
+
+
+def test_a_preset_of_few_episodes_shortens_pure_exploration():
+    """Else ActSafe could not be run with it at all."""
+    arm = Arm("ActSafe-5", "pendulum", "actsafe", (("actsafe_episodes", 5),))
+    assert arm.specification(0, "smoke").settings.actsafe_episodes == PRESETS["smoke"]["episodes"] < 5
+    assert arm.specification(0, "cpu").settings.actsafe_episodes == 5
 
 
 class NoWork:

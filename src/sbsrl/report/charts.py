@@ -1,10 +1,12 @@
 """Bars and curves over seeds, as in the paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import cycle
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from .statistics import summarise
@@ -17,9 +19,9 @@ COLOURS = ("#1D6996", "#E17C05", "#38A6A5", "#73AF48", "#94346E", "#666666", "#C
 UNSAFE = "#C8102E"
 
 
-def draw_bars(axes: Axes, values: Mapping[str, Float[np.ndarray, " seeds"]], colours: Sequence[str] = COLOURS) -> None:
+def draw_bars(axes: Axes, values: Mapping[str, Float[np.ndarray, " seeds"]]) -> None:
     """Mean and standard deviation of each arm as a bar, every seed as a dot."""
-    for i, (each, colour) in enumerate(zip(values.values(), colours, strict=False)):
+    for i, (each, colour) in enumerate(zip(values.values(), cycle(COLOURS), strict=False)):
         found = summarise(list(each))
         axes.bar(i, found.mean, width=0.7, color=colour, alpha=0.75, zorder=2)
         axes.errorbar(i, found.mean, found.deviation, color="black", capsize=3, linewidth=1, zorder=3)
@@ -28,11 +30,9 @@ def draw_bars(axes: Axes, values: Mapping[str, Float[np.ndarray, " seeds"]], col
     tidy(axes)
 
 
-def draw_curves(
-    axes: Axes, values: Mapping[str, Float[np.ndarray, "seeds episodes"]], colours: Sequence[str] = COLOURS
-) -> None:
+def draw_curves(axes: Axes, values: Mapping[str, Float[np.ndarray, "seeds episodes"]]) -> None:
     """Mean and 95 % percentile interval over seeds, over episodes."""
-    for (label, each), colour in zip(values.items(), colours, strict=False):
+    for (label, each), colour in zip(values.items(), cycle(COLOURS), strict=False):
         found = [summarise(list(column)) for column in each.T]
         episodes = range(len(found))
         axes.plot(episodes, [s.mean for s in found], color=colour, label=label, marker="o", markersize=3, zorder=3)
@@ -52,4 +52,8 @@ def tidy(*many: Axes) -> None:
 def limit(axes: Axes, height: float, text: str, colour: str = UNSAFE) -> None:
     """A level that matters, with its name above its left end."""
     axes.axhline(height, color=colour, linewidth=1.2, linestyle="--", zorder=1)
-    axes.annotate(text, (0.01, height), xycoords=("axes fraction", "data"), va="bottom", fontsize=7.5, color=colour)
+    halo = [withStroke(linewidth=2.5, foreground="white")]  # curves may pass behind it
+    place = ("axes fraction", "data")
+    axes.annotate(
+        text, (0.01, height), xycoords=place, va="bottom", fontsize=7.5, color=colour, path_effects=halo, zorder=5
+    )

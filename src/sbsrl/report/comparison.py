@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from ..loop import Record
 from ..runs.study import Arm, Runs, run_study, study_home
+from ..runs.train import versions_now
 from ..tasks import make_task
 from ..workers import worker_pool
 from .canvas import png
@@ -22,7 +23,8 @@ from .statistics import summarise
 
 __all__ = ["Comparison", "Sections", "compare", "draw_outcomes", "markdown_table", "page", "publish"]
 
-SEEDS = 5
+SEEDS = {"smoke": 1}
+"""Runs of an arm, where it is not five."""
 ORACLE_RUNS = 10
 ENOUGH = 0.9
 """The normalised return whose first episode tells how fast a method learns."""
@@ -64,10 +66,15 @@ class Comparison(NamedTuple):
         enough = self.returns(arm) >= ENOUGH
         return [int(np.argmax(row)) if row.any() else None for row in enough]
 
-    def episodes_to_learn(self, arm: Arm) -> Float[np.ndarray, " seeds"]:
-        """The same as a number of episodes; who did not learn counts as one more than there were."""
+    def settled(self, arm: Arm) -> list[int | None]:
+        """For each seed the first training episode from which on all have nine tenths of the oracle's return."""
+        enough = self.returns(arm) >= ENOUGH
+        return [len(row) - int(np.argmin([*row[::-1], False])) if row[-1] else None for row in enough]
+
+    def episodes_until(self, arm: Arm, first: Sequence[int | None]) -> Float[np.ndarray, " seeds"]:
+        """The same as a number of episodes; who did not get there counts as one more than there were."""
         total = self.returns(arm).shape[1]
-        return np.array([total + 1 if first is None else first + 1 for first in self.learned(arm)], float)
+        return np.array([total + 1 if each is None else each + 1 for each in first], float)
 
     def infeasible(self, arm: Arm) -> Float[np.ndarray, " seeds"]:
         """How many of all plans of a run were not safe on all samples, in percent."""
@@ -99,7 +106,7 @@ def training(run: Sequence[Record]) -> Sequence[Record]:
 def compare(request: Request, sections: Sections) -> Comparison:
     """Runs what is missing of every arm with every seed, and the oracle of every task."""
     arms = list(dict.fromkeys(arm for each in sections.values() for arm in each))
-    seeds = range(request.seed, request.seed + (request.seeds or SEEDS))
+    seeds = range(request.seed, request.seed + (request.seeds or SEEDS.get(request.preset, 5)))
     request.say(
         f"{len(arms)} arms x {len(seeds)} seeds, kept in {study_home()}: if interrupted, the same command goes on"
     )
@@ -129,6 +136,7 @@ COLUMNS = (
     "cumulative return",
     "final return",
     f"first episode ≥ {ENOUGH:g}, by seed",
+    f"≥ {ENOUGH:g} from that episode on",
     "violating episodes",
     "largest violation",
     "infeasible plans",
@@ -150,12 +158,17 @@ def _row(comparison: Comparison, arm: Arm) -> tuple[str, ...]:
         arm.label,
         str(cumulative),
         str(final),
-        ", ".join("-" if n is None else str(n) for n in comparison.learned(arm)),
+        _numbers(comparison.learned(arm)),
+        _numbers(comparison.settled(arm)),
         f"{sum(not r.safe for r in records)} of {len(records)}",
         f"{comparison.worst(arm).max():.3f}",
         str(sum(r.infeasible_plans for r in records)),
         f"{min(seconds):.0f} to {max(seconds):.0f}",
     )
+
+
+def _numbers(episodes: Iterable[int | None]) -> str:
+    return ", ".join("-" if n is None else str(n) for n in episodes)
 
 
 def publish(
@@ -172,7 +185,7 @@ def publish(
 def page(request: Request, comparison: Comparison, sections: Sections, title: str, text: str) -> bytes:
     """A README: what was done, the picture, a table for each section."""
     picture = f"![{title}]({request.figure}.png)"
-    lines = [f"# {title}", "", picture, "", f"Made by `{request.command}`. {text}", ""]
+    lines = [f"# {title}", "", picture, "", f"Made by `{request.command}` with {_versions()}. {text}", ""]
     seeds = len(next(iter(comparison.runs.values())))
     for name, arms in sections.items():
         scale = comparison.references[arms[0].task]
@@ -187,3 +200,7 @@ def page(request: Request, comparison: Comparison, sections: Sections, title: st
             "",
         ]
     return "\n".join(lines).encode()
+
+
+def _versions() -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions_now().items())

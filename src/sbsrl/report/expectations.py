@@ -1,6 +1,6 @@
 """What an experiment was expected to show, what it showed, and whether that is the same."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..runs.study import Arm
@@ -15,6 +15,7 @@ __all__ = [
     "learns_before",
     "never_infeasible",
     "never_violates",
+    "settles_before",
     "violates",
 ]
 
@@ -83,10 +84,30 @@ def ends_with(comparison: Comparison, arm: Arm, share: float) -> Expectation:
     return Expectation(expected, f"at least {least:.3f}", bool(least >= share))
 
 
-def learns_before(comparison: Comparison, name: str, arm: Arm, others: Iterable[Arm]) -> Expectation:
-    """Fewer episodes until the return is nine tenths of the oracle's, on average over seeds."""
-    own = comparison.episodes_to_learn(arm).mean()
-    times = {other.label: comparison.episodes_to_learn(other).mean() for other in others}
-    expected = f"{name}: {arm.label} reaches {ENOUGH:g} in fewer episodes than {' and '.join(times)}"
-    measured = f"{own:.1f} episodes; " + ", ".join(f"{label} {time:.1f}" for label, time in times.items())
-    return Expectation(expected, measured, all(own < time for time in times.values()))
+def learns_before(comparison: Comparison, name: str, arm: Arm, others: Sequence[Arm]) -> Expectation:
+    """Fewer episodes until the return is nine tenths of the oracle's for the first time, on average over seeds."""
+    labels = " and ".join(other.label for other in others)
+    expected = f"{name}: {arm.label} reaches {ENOUGH:g} in fewer episodes than {labels}"
+    return _fewer_episodes(expected, comparison, Comparison.learned, arm, others)
+
+
+def settles_before(comparison: Comparison, name: str, arm: Arm, others: Sequence[Arm]) -> Expectation:
+    """Fewer episodes until it is that much for good."""
+    expected = f"{name}: for good"
+    return _fewer_episodes(expected, comparison, Comparison.settled, arm, others)
+
+
+def _fewer_episodes(
+    expected: str,
+    comparison: Comparison,
+    first: Callable[[Comparison, Arm], list[int | None]],
+    arm: Arm,
+    others: Sequence[Arm],
+) -> Expectation:
+    times, said = list[float](), list[str]()
+    for each in (arm, *others):
+        episodes = first(comparison, each)
+        times.append(comparison.episodes_until(each, episodes).mean())
+        never = f" ({episodes.count(None)} never)" if None in episodes else ""
+        said.append(f"{each.label} {times[-1]:.1f}{never}")
+    return Expectation(expected, ", ".join(said), bool(times[0] < min(times[1:])))

@@ -6,7 +6,7 @@ Arms of two figures that have equal settings share their runs (runs/study.py).
 from ..runs.study import Arm
 from ..tasks import TASKS
 
-__all__ = ["GP_TASKS", "actsafe", "own", "sbsrl"]
+__all__ = ["GP_TASKS", "actsafe", "demanding", "own", "sbsrl"]
 
 GP_TASKS = ("pendulum", "cartpole")
 
@@ -19,6 +19,13 @@ def own(task: str, setting: str) -> float:
 def sbsrl(task: str, label: str = "SBSRL", **changes: float | str | bool) -> Arm:
     """SBSRL with these settings."""
     return Arm(label, task, "sbsrl", tuple(changes.items()))
+
+
+def demanding(task: str, label: str, factor: float) -> Arm:
+    """SBSRL with so many times the task's own d_sigma^0; with none of it, that is the greedy method."""
+    if factor == 0:
+        return Arm(label, task, "greedy")
+    return sbsrl(task, label, exploration_threshold=factor * own(task, "exploration_threshold"))
 
 
 def actsafe(task: str, switch: int) -> Arm:

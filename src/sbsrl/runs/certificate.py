@@ -246,7 +246,7 @@ def _statement(experiment: Experiment, guarantee: str) -> str:
 
 def _events(experiment: Experiment, records: Sequence[Record]) -> dict[str, Any]:
     last_explored = max((r.episode for r in records if r.phase == "explore"), default=None)
-    over = any(r.phase in {"exploit", "final"} for r in records) and experiment.method.explores
+    over = any(r.phase in {"exploit", "final"} for r in records) and experiment.explores
     return {
         "episodes": len(records),
         "violating_episodes": [r.episode for r in records if not r.safe],

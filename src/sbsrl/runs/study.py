@@ -13,12 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..atomic import disk
 from ..errors import UserError
 from ..loop import Record
 from ..settings import PRESETS
 from ..workers import worker_pool
 from .folder import RunFolder
-from .train import Specification, resume, train
+from .train import Specification, resume, train, versions_now
 
 __all__ = ["Arm", "Runs", "run_study", "study_home"]
 
@@ -51,18 +52,22 @@ def run_study(
     workers: int,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Runs:
-    """Runs what has not been run yet, one core each, and returns everything."""
+    """Runs what has not been run yet, one core each, and returns everything. One study at a time has the home."""
     specs = {arm: [arm.specification(seed, preset) for seed in seeds] for arm in arms}
     folders = {spec: home / _name(spec) for each in specs.values() for spec in each}
     for spec in folders:
         spec.experiment()  # refuses what cannot work before anything is run
-    missing = [spec for spec, folder in folders.items() if not _complete(folder)]
-    done = len(folders) - len(missing)
-    with worker_pool(workers) as pool:
-        for finished in as_completed([pool.submit(_finish, spec, folders[spec]) for spec in missing]):
-            finished.result()
-            done += 1
-            progress(done / len(folders))
+    with disk(home):
+        home.mkdir(parents=True, exist_ok=True)
+    with RunFolder(home) as place:
+        place.lock()
+        missing = [spec for spec, folder in folders.items() if not _complete(folder)]
+        done = len(folders) - len(missing)
+        with worker_pool(workers) as pool:
+            for finished in as_completed([pool.submit(_finish, spec, folders[spec]) for spec in missing]):
+                finished.result()
+                done += 1
+                progress(done / len(folders))
     return {arm: [RunFolder.open(folders[spec]).records() for spec in each] for arm, each in specs.items()}
 
 
@@ -92,18 +97,18 @@ def _name(spec: Specification) -> str:
     return f"{spec.task}-{spec.method}-{digest.hexdigest()[:8]}-s{spec.seed}"
 
 
-NOT_IN_RUNS = ("report", "laboratory", "cli.py", "api.py", "workers.py")
-"""Parts of the package that no run's episodes depend on."""
+NOT_IN_RUNS = ("report", "laboratory", "cli.py", "api.py", "workers.py", "study.py", "certificate.py")
+"""Folders and files of the package that no run's episodes depend on."""
 
 
 @cache
 def _code() -> str:
-    """A name for the code that runs depend on."""
+    """A name for the code that runs depend on, libraries included."""
     package = Path(__file__).parent.parent
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(json.dumps(versions_now(), sort_keys=True).encode())
     for file in sorted(package.rglob("*")):
         name = file.relative_to(package)
-        if file.suffix in {".py", ".npz"} and name.parts[0] not in NOT_IN_RUNS:
+        if file.suffix in {".py", ".npz"} and not {name.parts[0], name.name} & set(NOT_IN_RUNS):
             digest.update(str(name).encode() + file.read_bytes())
     return digest.hexdigest()[:8]
 

@@ -98,7 +98,7 @@ def train(spec: Specification, out: Path | None = None, observer: Observer | Non
     if out is None:
         return _run(experiment, learner, [], None, observer)
     data = Path(spec.settings.data).read_bytes() if spec.settings.data else None
-    with RunFolder.create(out, {**asdict(spec), "versions": _versions()}, data) as folder:
+    with RunFolder.create(out, {**asdict(spec), "versions": versions_now()}, data) as folder:
         return _run(experiment, learner, [], folder, observer)
 
 
@@ -143,9 +143,8 @@ def exploration_warning(experiment: Experiment, learner: Learner) -> str | None:
     if shortfall is None:
         return None
     return (
-        f"the exploration threshold, {shortfall.threshold:.4g}, is out of reach: the most informative plan that was "
-        f"found promises {shortfall.attainable:.4g} an episode. Exploration is off from the start; use a smaller "
-        "threshold."
+        f"the exploration threshold, {shortfall.threshold:.4g}, is out of reach: the best plan that was found "
+        f"promises {shortfall.attainable:.4g} an episode. Exploration is off from the start; use a smaller threshold."
     )
 
 
@@ -163,11 +162,11 @@ def _with_own_data(spec: Specification, folder: RunFolder) -> Specification:
     return replace(spec, settings=replace(spec.settings, data=str(folder.data)))
 
 
-def _versions() -> dict[str, str]:
+def versions_now() -> dict[str, str]:
     packages = ("sbsrl", "jax", "jaxlib", "equinox", "numpy")
     return {"python": platform.python_version()} | {name: version(name) for name in packages}
 
 
 def _changes(saved: dict[str, str]) -> str:
-    now = _versions()
+    now = versions_now()
     return ", ".join(f"{name} {saved.get(name)} -> {now[name]}" for name in now if saved.get(name) != now[name])

@@ -95,7 +95,13 @@ SIMULATOR = Prior(
     informative=True,
 )
 
-CAREFUL = replace(SIMULATOR, name="careful", mean=careful_simulator, scale=(0.006, 0.006, 0.08))
+CAREFUL = replace(
+    SIMULATOR,
+    name="careful",
+    mean=careful_simulator,
+    scale=(0.006, 0.006, 0.08),
+    bound_source="assumed: that of the prior 'simulator', whose errors and scale are both about five times as large",
+)
 
 NOTHING = Prior(
     name="none",
