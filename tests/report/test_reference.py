@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 
 from sbsrl.report.reference import Reference, reference_returns
 from sbsrl.runs import Specification
+from sbsrl.tasks import TASKS
 
 
 def test_the_scale_runs_from_doing_nothing_to_the_oracle():
@@ -14,3 +16,11 @@ def test_hanging_still_earns_minus_50_pi_squared_and_the_oracle_swings_up():
     scale = reference_returns(experiment)
     np.testing.assert_allclose(scale.idle, -50 * np.pi**2)
     assert -200 < scale.oracle < -175
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_can_be_planned_for_by_who_knows_it(task):
+    """In single precision, whatever the true dynamics are computed in; it earns more than doing nothing."""
+    experiment, _ = Specification.make(task, "sbsrl", 0, "smoke", {}).start()
+    scale = reference_returns(experiment, seeds=1)
+    assert scale.oracle > scale.idle

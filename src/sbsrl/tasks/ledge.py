@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._jax import EXACT
 from ..kernels import FiniteRank, Kernel, Linear, Tanh
 from ..policies import Parameters, PolicyClass
 from ..solve.robust import prior_margin
@@ -75,7 +76,8 @@ class Sled(eqx.Module):
     def mean(self, x: State, a: Action) -> State:
         """f*."""
         phi = self.ground.features(jax.random.key(0), 0)
-        return push(x, a) + phi(jnp.concatenate([x, a])) @ self.weights.astype(x.dtype)
+        g = phi(jnp.concatenate([x, a]).astype(EXACT)) @ self.weights.astype(EXACT)
+        return push(x, a) + g.astype(x.dtype)  # a planner that knows it computes in single precision
 
     def __call__(self, x: State, a: Action, key: PRNGKey) -> State:
         return self.mean(x, a) + NOISE * jax.random.normal(key, x.shape, x.dtype)
