@@ -1,6 +1,7 @@
 """What the paper does not show: how safety depends on the number of samples M and on the tightening."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -49,7 +50,7 @@ def files(request: Request) -> dict[str, bytes]:
     sections = {TASK: arms()}
     comparison = compare(request, sections)
     text = (
-        "Violating episodes: in percent of a run's. Cost: the largest of a run. Return: of the final policy, "
+        "Violating episodes and infeasible plans: in percent of a run's. Return: cumulative, "
         f"normalised with an oracle that has the tightening {own(TASK, 'tightening'):g} throughout. Lines: mean over "
         "seeds; a dot a seed. Five runs without a violation leave open that up to half of all runs would have one "
         "(52 %, Clopper and Pearson)."
@@ -58,49 +59,60 @@ def files(request: Request) -> dict[str, bytes]:
 
 
 def draw(comparison: Comparison) -> Figure:
-    """Three rows (violating episodes, largest cost, return) over M and over the tightening."""
-    usual = own(TASK, "tightening")
-    figure, rows = plt.subplots(3, 2, figsize=(9, 9), layout="constrained", sharey="row", sharex="col")
-    over_m, over_tightening = list(rows[:, 0]), list(rows[:, 1])
-    for j, (tightening, colour) in enumerate(((0.0, COLOURS[1]), (usual, COLOURS[0]))):
-        _draw(over_m, comparison, over_samples(tightening), f"tightening {tightening:g}", colour, j)
-    _draw(over_tightening, comparison, over_tightenings(), f"M = {USUAL_SAMPLES}", COLOURS[2], 0)
-    rows[2, 0].set_xticks(range(len(SAMPLES)), [str(m) for m in SAMPLES])
-    rows[2, 0].set_xlabel("number of samples M")
-    rows[2, 1].set_xticks(range(len(TIGHTENINGS)), [f"{t:g}" for t in TIGHTENINGS])
-    rows[2, 1].set_xlabel("tightening (rad/s)")
-    for axes, text in zip(
-        rows[:, 0], ("violating episodes (%)", "largest |omega| of a run", "final return"), strict=True
-    ):
+    """A row for everything that is measured, over M and over the tightening."""
+    usual, budget = own(TASK, "tightening"), make_task(TASK).budget
+    figure, rows = plt.subplots(len(MEASURED), 2, figsize=(9, 11), layout="constrained", sharey="row", sharex="col")
+    for axes, text in zip(rows[:, 0], MEASURED, strict=True):
         axes.set_ylabel(text)
-    for axes in rows[1]:
-        limit(axes, make_task(TASK).budget, f"budget {make_task(TASK).budget:g}")
+    for j, (tightening, colour) in enumerate(((0.0, COLOURS[1]), (usual, COLOURS[0]))):
+        _draw(rows[:, 0], comparison, over_samples(tightening), Line(f"tightening {tightening:g}", colour, 0.08 * j))
+    _draw(rows[:, 1], comparison, over_tightenings(), Line(f"M = {USUAL_SAMPLES}", COLOURS[2]))
+    for axes, values, text in zip(
+        rows[-1], (SAMPLES, TIGHTENINGS), ("number of samples M", "tightening (rad/s)"), strict=True
+    ):
+        axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+        axes.set_xlabel(text)
     for axes in rows[0]:
         axes.legend(frameon=False, fontsize=8)
         axes.set_ylim(bottom=0)
+    for axes in rows[1]:
+        limit(axes, budget, f"budget {budget:g}")
     return figure
 
 
-def _draw(
-    column: Sequence[Axes],
-    comparison: Comparison,
-    compared: Sequence[Arm],
-    label: str,
-    colour: str,
-    number: int,
-) -> None:
-    """One line in each of the three panels of a column."""
-    aside = np.arange(len(compared)) + 0.08 * number
-    rates = [violating(comparison, arm) for arm in compared]
-    costs = [np.array([max(r.cost for r in run) for run in comparison.runs[arm]]) for arm in compared]
-    returns = [comparison.final(arm) for arm in compared]
-    for axes, values in zip(column, (rates, costs, returns), strict=True):
-        axes.plot(aside, [each.mean() for each in values], color=colour, linewidth=1.2, label=label)
-        for place, each in zip(aside, values, strict=True):
-            axes.scatter(np.full(len(each), place), each, s=12, color=colour, alpha=0.7)
-    tidy(*column)
+class Line(NamedTuple):
+    """How a line looks, and how far it is moved aside."""
+
+    label: str
+    colour: str
+    aside: float = 0.0
+
+
+def _draw(column: Iterable[Axes], comparison: Comparison, compared: Sequence[Arm], line: Line) -> None:
+    """One line in each panel of a column: the mean over seeds, and a dot a seed."""
+    places = np.arange(len(compared)) + line.aside
+    for axes, measure in zip(column, MEASURED.values(), strict=True):
+        values = [measure(comparison, arm) for arm in compared]
+        axes.plot(places, [v.mean() for v in values], color=line.colour, linewidth=1.2, label=line.label, zorder=3)
+        for place, each in zip(places, values, strict=True):
+            dots = np.full(len(each), place)
+            axes.scatter(dots, each, s=12, color=line.colour, alpha=0.7, zorder=3, clip_on=False)
+        tidy(axes)
 
 
 def violating(comparison: Comparison, arm: Arm) -> Float[np.ndarray, " seeds"]:
     """The share of violating episodes of each run, in percent."""
     return np.array([100 * sum(not r.safe for r in run) / len(run) for run in comparison.runs[arm]])
+
+
+def largest_costs(comparison: Comparison, arm: Arm) -> Float[np.ndarray, " seeds"]:
+    """The largest cost of each run."""
+    return np.array([max(r.cost for r in run) for run in comparison.runs[arm]])
+
+
+MEASURED: dict[str, Callable[[Comparison, Arm], Float[np.ndarray, " seeds"]]] = {
+    "violating episodes (%)": violating,
+    "largest |omega| (rad/s)": largest_costs,
+    "infeasible plans (%)": Comparison.infeasible,
+    "cumulative return": Comparison.cumulative,
+}
