@@ -59,10 +59,10 @@ def test_every_seed_must_earn_enough_in_the_end(compared):
 def test_to_learn_as_fast_is_not_faster(compared):
     """Two seeds never have 0.9 and count as three episodes, one has it in its second."""
     later = compared._replace(runs={**compared.runs, OTHER: compared.runs[OTHER][:2] * 2})
-    assert learns_before(compared, "here", ARM, [OTHER])[1:] == ("ours 2.7 (2 never), theirs 2.7 (2 never)", False)
+    assert learns_before(compared, "here", ARM, [OTHER])[1:] == ("ours: 2.7 (2 never); theirs: 2.7 (2 never)", False)
     assert learns_before(later, "here", ARM, [OTHER]) == (
         "here: ours reaches 0.9 in fewer episodes than theirs",
-        "ours 2.7 (2 never), theirs 3.0 (4 never)",
+        "ours: 2.7 (2 never); theirs: 3.0 (4 never)",
         True,
     )
     assert not learns_before(later, "here", ARM, [OTHER, ARM]).met
@@ -73,8 +73,8 @@ def test_to_fall_back_is_not_to_have_settled(compared):
     ours, theirs = compared.runs[ARM][2], compared.runs[OTHER][0]
     theirs = [theirs[0]._replace(reward=-200.0), *theirs[1:]]
     two = compared._replace(runs={ARM: [ours], OTHER: [theirs]}, seeds=[0])
-    assert learns_before(two, "here", ARM, [OTHER])[1:] == ("ours 2.0, theirs 1.0", False)
-    assert settles_before(two, "here", ARM, [OTHER])[1:] == ("ours 2.0, theirs 3.0 (1 never)", True)
+    assert learns_before(two, "here", ARM, [OTHER])[1:] == ("ours: 2.0; theirs: 1.0", False)
+    assert settles_before(two, "here", ARM, [OTHER])[1:] == ("ours: 2.0; theirs: 3.0 (1 never)", True)
 
 
 def test_what_was_not_met_stands_out():

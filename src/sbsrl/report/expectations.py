@@ -109,5 +109,5 @@ def _fewer_episodes(
         episodes = first(comparison, each)
         times.append(comparison.episodes_until(each, episodes).mean())
         never = f" ({episodes.count(None)} never)" if None in episodes else ""
-        said.append(f"{each.label} {times[-1]:.1f}{never}")
-    return Expectation(expected, ", ".join(said), bool(times[0] < min(times[1:])))
+        said.append(f"{each.label}: {times[-1]:.1f}{never}")
+    return Expectation(expected, "; ".join(said), bool(times[0] < min(times[1:])))

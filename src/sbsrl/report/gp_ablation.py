@@ -11,7 +11,7 @@ from .gp_arms import GP_TASKS, demanding, own
 __all__ = ["arms", "draw", "files"]
 
 FACTORS = {"pendulum": (0.0, 0.25, 0.5, 1.0, 2.0, 3.0), "cartpole": (0.0, 0.5, 1.0, 1.5)}
-"""Of the task's own d_sigma^0. The last one is too much: after two or three episodes it is out of reach."""
+"""Of the task's own d_sigma^0. The last one is too much: it is out of reach after one to three episodes."""
 
 
 def arms(task: str) -> list[Arm]:
