@@ -136,5 +136,5 @@ def test_the_budget_is_drawn_where_costs_are(made_up):
     sections = {"pendulum": gp_safety.arms("pendulum")}
     figure = gp_safety.draw(made_up(sections["pendulum"]), sections)
     texts = [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert f"budget {make_task('pendulum').budget:g}" in texts
+    assert f"budget\n{make_task('pendulum').budget:g}" in texts
     png(figure)

@@ -282,7 +282,9 @@ def test_another_state_and_demand_do_not_compile_again(getkey):
 def test_the_setting_switches_it_on(tiny):
     task = TASKS["pendulum"].settings
     off, on = (
-        make_experiment("pendulum", "sbsrl", make_settings(task, "cpu", {**tiny, "gradient_elites": n})).solver
+        make_experiment(
+            "pendulum", "sbsrl", make_settings(task, "cpu", {**tiny, "keep": 0.5, "gradient_elites": n})
+        ).solver
         for n in (0, 2)
     )
     assert off.planner.refinement is None

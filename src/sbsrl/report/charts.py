@@ -6,7 +6,6 @@ from itertools import cycle
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from .statistics import summarise
@@ -50,10 +49,15 @@ def tidy(*many: Axes) -> None:
 
 
 def limit(axes: Axes, height: float, text: str, colour: str = UNSAFE) -> None:
-    """A level that matters, with its name above its left end."""
+    """A level that matters, with its name at its right end, outside, where it hides nothing."""
     axes.axhline(height, color=colour, linewidth=1.2, linestyle="--", zorder=1)
-    halo = [withStroke(linewidth=2.5, foreground="white")]  # curves may pass behind it
-    place = ("axes fraction", "data")
     axes.annotate(
-        text, (0.01, height), xycoords=place, va="bottom", fontsize=7.5, color=colour, path_effects=halo, zorder=5
+        text,
+        (1, height),
+        xytext=(3, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="center",
+        fontsize=7.5,
+        color=colour,
     )

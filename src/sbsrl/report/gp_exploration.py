@@ -76,7 +76,7 @@ def draw(comparison: Comparison, sections: Sections) -> Figure:
     )
     for (curves, bars), (name, compared) in zip(rows, sections.items(), strict=True):
         draw_curves(curves, {arm.label: comparison.returns(arm) for arm in compared})
-        limit(curves, 1.0, "true dynamics known", "#555555")
+        limit(curves, 1.0, "dynamics\nknown", "#555555")
         curves.set_ylabel(f"{name}\nnormalised return")
         curves.legend(frameon=False, fontsize=8, loc="lower right")
         draw_bars(bars, {arm.label: comparison.episodes_until(arm, comparison.learned(arm)) for arm in compared})

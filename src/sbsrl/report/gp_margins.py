@@ -76,7 +76,7 @@ def draw(comparison: Comparison) -> Figure:
         axes.legend(frameon=False, fontsize=8)
         axes.set_ylim(bottom=0)
     for axes in rows[1]:
-        limit(axes, budget, f"budget {budget:g}")
+        limit(axes, budget, f"budget\n{budget:g}")
     return figure
 
 
