@@ -35,7 +35,8 @@ bench: env
 	taskset -c 0 $(BIN)/python benchmarks/planning.py
 
 evidence: env
-	set -e; for figure in gp-safety gp-exploration gp-ablation gp-margins gp-choices; do $(BIN)/sbsrl reproduce $$figure; done
+	set -e; for figure in gp-safety gp-exploration gp-ablation gp-margins; do $(BIN)/sbsrl reproduce $$figure; done
+	$(BIN)/sbsrl reproduce gp-choices --seeds 3
 
 theorems: env
 	$(BIN)/sbsrl reproduce theorems
