@@ -9,6 +9,7 @@ from multiprocessing import active_children
 
 import pytest
 
+from sbsrl import workers
 from sbsrl.workers import worker_pool
 
 
@@ -28,10 +29,21 @@ def test_what_was_not_set_is_not_set_afterwards(monkeypatch):
     assert "XLA_FLAGS" not in os.environ
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only Linux keeps processes on cores")
-def test_a_worker_has_one_core():
-    with worker_pool(1) as pool:
-        assert len(pool.submit(os.sched_getaffinity, 0).result()) == 1
+def test_workers_take_the_cores_in_turn(monkeypatch):
+    """Of those that this process may use, here two of four."""
+    taken = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 1}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: taken.append(cores), raising=False)
+    for number in range(7, 10):
+        workers._stay_on_a_core(number)
+    assert taken == [{3}, {1}, {3}]
+
+
+def test_where_no_core_can_be_chosen_none_is(monkeypatch):
+    """As on systems other than Linux."""
+    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: pytest.fail("asked"), raising=False)
+    workers._stay_on_a_core(0)
 
 
 def test_an_interruption_ends_work_that_would_take_an_hour():

@@ -6,7 +6,7 @@ from .belief import Belief, GPBelief, GPOptions, WeightBelief
 from .belief.uncertainty import UNCERTAINTIES, largest_uncertainty
 from .errors import UserError, unknown
 from .loop import Experiment, Learner
-from .methods import Method, check_threshold, make_method
+from .methods import Method, make_method, threshold_at_width_one
 from .offline import MOST_TRANSITIONS
 from .policies import PolicyClass
 from .settings import Settings
@@ -46,7 +46,7 @@ def _check_exploration(task: Task, method: Method, settings: Settings) -> None:
         )
     if not method.explores:
         return
-    check_threshold(task, settings)
+    threshold_at_width_one(task, settings)  # refuses what means nothing
     if settings.accuracy or settings.uncertainty not in UNCERTAINTIES:
         return
     most = task.horizon * largest_uncertainty(task.prior, task.input_limits, settings.uncertainty)

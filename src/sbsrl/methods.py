@@ -16,7 +16,7 @@ from .task import Task
 from .theory import Episodes, exploration_threshold
 from .types import Action, Dynamics, PRNGKey, Scalar, State
 
-__all__ = ["METHODS", "Method", "check_threshold", "make_method"]
+__all__ = ["METHODS", "Method", "make_method", "threshold_at_width_one"]
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,18 @@ class Context:
 
     def threshold(self) -> Scalar:
         """d_sigma^n: fixed; or d_sigma^0 B / beta_n; or that of an accuracy epsilon of the returns (theorem merged)."""
-        at_width_one = check_threshold(self.task, self.settings)
-        if at_width_one is None:
+        shrinking = threshold_at_width_one(self.task, self.settings)
+        if shrinking is None:
             return jnp.asarray(self.settings.exploration_threshold)
-        return at_width_one / jnp.max(self.belief.width())
+        return shrinking / jnp.max(self.belief.width())
 
     def draw_samples(self) -> Samples:
         """f_n^1 .. f_n^M."""
         return self.belief.samples(self.key, self.settings.samples)
 
 
-def check_threshold(task: Task, settings: Settings) -> float | None:
-    """What a threshold that shrinks would be with beta_n = 1, None if it does not; refuses one that means nothing."""
+def threshold_at_width_one(task: Task, settings: Settings) -> float | None:
+    """beta_n d_sigma^n of a threshold that shrinks, and None for one that is fixed; refuses what means nothing."""
     bound, scale = task.prior.bound, set(task.prior.scale)
     if not (settings.accuracy or settings.shrinking):
         return None

@@ -51,13 +51,17 @@ def _settle(number: "Synchronized[int]") -> None:
     """Begins a worker: Ctrl-C is the parent's, whose end is its own, and it has a core before JAX counts them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    if not hasattr(os, "sched_setaffinity"):  # only Linux can
-        return
     with number.get_lock():
         mine = number.value
         number.value += 1
+    _stay_on_a_core(mine)
+
+
+def _stay_on_a_core(number: int) -> None:
+    if not hasattr(os, "sched_setaffinity"):  # only Linux can
+        return
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[mine % len(cores)]})
+    os.sched_setaffinity(0, {cores[number % len(cores)]})
 
 
 def _end_with(parent: int) -> None:

@@ -7,35 +7,31 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from sbsrl.report import gp_ablation, gp_choices, gp_exploration, gp_margins, gp_safety
+from sbsrl.report import comparison, gp_ablation, gp_choices, gp_exploration, gp_margins, gp_safety
 from sbsrl.report.canvas import png
 from sbsrl.report.figures import FIGURES, Request
 from sbsrl.report.gp_arms import GP_TASKS, own
 from sbsrl.tasks import make_task
 
 ARMS = {
-    "gp-safety": (gp_safety, lambda: [arm for task in GP_TASKS for arm in gp_safety.arms(task)]),
-    "gp-exploration": (
-        gp_exploration,
-        lambda: [arm for setup in gp_exploration.SETUPS.values() for arm in gp_exploration.arms(setup)],
-    ),
-    "gp-ablation": (gp_ablation, lambda: [arm for task in GP_TASKS for arm in gp_ablation.arms(task)]),
-    "gp-margins": (gp_margins, gp_margins.arms),
-    "gp-choices": (gp_choices, gp_choices.arms),
+    "gp-safety": lambda: [arm for task in GP_TASKS for arm in gp_safety.arms(task)],
+    "gp-exploration": lambda: [arm for setup in gp_exploration.SETUPS.values() for arm in gp_exploration.arms(setup)],
+    "gp-ablation": lambda: [arm for task in GP_TASKS for arm in gp_ablation.arms(task)],
+    "gp-margins": gp_margins.arms,
+    "gp-choices": gp_choices.arms,
 }
 
 
 @pytest.mark.parametrize("name", ARMS)
 def test_a_figure_is_a_picture_a_page_and_every_episode(name, made_up, monkeypatch):
-    module, arms = ARMS[name]
-    wanted, asked = arms(), []
+    wanted, asked = ARMS[name](), []
 
     def compare(request, sections):
         compared = [arm for each in sections.values() for arm in each]
         asked.append((request, list(dict.fromkeys(compared))))
         return made_up(compared)
 
-    monkeypatch.setattr(module, "compare", compare)
+    monkeypatch.setattr(comparison, "compare", compare)
     request = Request(name, seed=7)
     made = FIGURES[name].draw(request)
     assert asked == [(request, wanted)]
@@ -55,14 +51,14 @@ def test_a_figure_is_a_picture_a_page_and_every_episode(name, made_up, monkeypat
 @pytest.mark.parametrize("name", ARMS)
 def test_what_is_compared_can_be_told_apart(name):
     """For each task and prior labels are different, and so are the settings."""
-    arms = ARMS[name][1]()
+    arms = ARMS[name]()
     assert len({(arm.task, settings(arm).prior, arm.label) for arm in arms}) == len(arms)
     assert len({arm.specification(0, "cpu") for arm in arms}) == len(arms)
 
 
 @pytest.mark.parametrize("name", ARMS)
 def test_every_arm_can_be_run(name):
-    for arm in ARMS[name][1]():
+    for arm in ARMS[name]():
         arm.specification(0, "cpu").experiment()
 
 
@@ -129,7 +125,7 @@ def test_choices_are_what_the_samples_are_and_whether_the_threshold_shrinks():
 def test_arms_that_two_figures_share_have_equal_settings():
     default = gp_safety.arms("pendulum")[0].specification(0, "cpu")
     for name in ("gp-exploration", "gp-ablation", "gp-margins", "gp-choices"):
-        assert default in {arm.specification(0, "cpu") for arm in ARMS[name][1]() if arm.task == "pendulum"}
+        assert default in {arm.specification(0, "cpu") for arm in ARMS[name]() if arm.task == "pendulum"}
 
 
 def test_the_budget_is_drawn_where_costs_are(made_up):

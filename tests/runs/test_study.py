@@ -18,38 +18,17 @@ TWIN = Arm("the same by another name", "ledge", "sbsrl", FEW[::-1])
 SEEDS = (0, 1)
 
 
-class Stops:
-    """An observer that presses Ctrl-C after so many steps."""
-
-    def __init__(self, steps):
-        self.left = steps
-
-    def started(self, experiment, done, folder):
-        pass
-
-    def note(self, text):
-        pass
-
-    def finished_episode(self, record):
-        pass
-
-    def stepped(self):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-
-
 def folder_of(home, arm, seed):
     return home / study._name(arm.specification(seed, "cpu"))
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def done(tmp_path_factory, interrupts):
     """Two arms and a twin, two seeds. One of the four runs was interrupted in its second episode, of three steps."""
     home = tmp_path_factory.mktemp("study")
     interrupted = folder_of(home, USUAL, 1)
     with pytest.raises(KeyboardInterrupt):
-        train(USUAL.specification(1, "cpu"), interrupted, Stops(4))
+        train(USUAL.specification(1, "cpu"), interrupted, interrupts(4))
     assert len(RunFolder.open(interrupted).records()) == 1
     first = (interrupted / "episodes.jsonl").read_text()
     shares: list[float] = []

@@ -24,28 +24,6 @@ def ledger(folder: Path) -> list[dict]:
     return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
 
 
-class Interrupts:
-    """An observer that presses Ctrl-C after so many steps, which may be in the middle of an episode."""
-
-    def __init__(self, steps):
-        self.left = steps
-        self.notes = []
-
-    def started(self, experiment, done, folder):
-        pass
-
-    def note(self, text):
-        self.notes.append(text)
-
-    def finished_episode(self, record):
-        pass
-
-    def stepped(self):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-
-
 @pytest.fixture
 def reference(tiny, tmp_path):
     learn("pendulum", **tiny, out=tmp_path / "reference")
@@ -60,20 +38,20 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tiny, tmp_pat
 
 
 @pytest.mark.parametrize("steps", [20, 50, 73, 149])
-def test_an_interrupted_run_resumes_exactly(tiny, tmp_path, reference, steps):
+def test_an_interrupted_run_resumes_exactly(tiny, tmp_path, reference, steps, interrupts):
     spec = Specification.make("pendulum", "sbsrl", 0, "cpu", tiny)
     with pytest.raises(KeyboardInterrupt):
-        run_spec(spec, tmp_path / "run", Interrupts(steps))
+        run_spec(spec, tmp_path / "run", interrupts(steps))
     assert len(ledger(tmp_path / "run")) == steps // 50 - (steps == 50)
     resume(tmp_path / "run")
     assert ledger(tmp_path / "run") == reference
 
 
-def test_trajectories_are_resumed_exactly_too(tiny, tmp_path):
+def test_trajectories_are_resumed_exactly_too(tiny, tmp_path, interrupts):
     learn("pendulum", **tiny, out=tmp_path / "whole")
     spec = Specification.make("pendulum", "sbsrl", 0, "cpu", tiny)
     with pytest.raises(KeyboardInterrupt):
-        run_spec(spec, tmp_path / "parts", Interrupts(60))
+        run_spec(spec, tmp_path / "parts", interrupts(60))
     resume(tmp_path / "parts")
     for episode in range(3):
         whole, parts = (RunFolder.open(tmp_path / name).trajectory(episode) for name in ("whole", "parts"))
@@ -87,19 +65,19 @@ def taught(tiny, tmp_path):
     return {**tiny, "episodes": 1, "data": str(tmp_path / "data.npz"), "exploration_threshold": 1750.0}
 
 
-def test_a_run_keeps_the_data_that_it_starts_from_and_resumes_without_their_file(taught, tmp_path):
+def test_a_run_keeps_the_data_that_it_starts_from_and_resumes_without_their_file(taught, tmp_path, interrupts):
     """60 transitions and an episode are known in the end; that little is left to learn is told once."""
     whole = learn("pendulum", **taught, out=tmp_path / "whole")
     assert int(whole.learner.belief.count) == 60 + 50
-    interrupts = Interrupts(73)
+    observer = interrupts(73)
     with pytest.raises(KeyboardInterrupt):
-        run_spec(Specification.make("pendulum", "sbsrl", 0, "cpu", taught), tmp_path / "run", interrupts)
-    assert [note.split(":")[0] for note in interrupts.notes] == ["the exploration threshold, 1750, is out of reach"]
+        run_spec(Specification.make("pendulum", "sbsrl", 0, "cpu", taught), tmp_path / "run", observer)
+    assert [note.split(":")[0] for note in observer.notes] == ["the exploration threshold, 1750, is out of reach"]
     own = RunFolder.open(tmp_path / "run").data
     assert own.name == "offline.npz"
     assert own.read_bytes() == (tmp_path / "data.npz").read_bytes()
     (tmp_path / "data.npz").unlink()
-    quiet = Interrupts(1000)
+    quiet = interrupts(1000)
     resume(tmp_path / "run", quiet)
     assert quiet.notes == []
     assert ledger(tmp_path / "run") == ledger(tmp_path / "whole")

@@ -56,13 +56,6 @@ def test_it_starts_hanging_at_rest(task):
     assert np.array_equal(task.reset(jax.random.key(3)), [-1, 0, 0])
 
 
-def test_hanging_still_costs_pi_squared_a_step(task):
-    x, a = task.reset(jax.random.key(0)), jnp.zeros(1)
-    y = task.step(x, a, jax.random.key(0))
-    np.testing.assert_allclose(y, x, atol=1e-15)
-    np.testing.assert_allclose(task.reward(x, a, y), -(np.pi**2))
-
-
 def test_reward_is_at_the_state_before_the_step_and_cost_at_the_state_after(task):
     x, a = jnp.array([np.cos(0.5), np.sin(0.5), -2.0]), jnp.array([0.5])
     y = jnp.array([1.0, 0.0, -7.0])

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -172,13 +172,18 @@ def _numbers(episodes: Iterable[int | None]) -> str:
 
 
 def publish(
-    request: Request, comparison: Comparison, sections: Sections, title: str, text: str, figure: Figure
+    request: Request,
+    sections: Sections,
+    title: str,
+    explain: Callable[[Comparison], str],
+    draw: Callable[[Comparison, Sections], Figure],
 ) -> dict[str, bytes]:
-    """All that a figure leaves: a page with the numbers, every episode, the picture."""
+    """Runs what is compared and returns all that a figure leaves: a page with the numbers, every episode, the picture."""
+    comparison = compare(request, sections)
     return {
-        "README.md": page(request, comparison, sections, title, text),
+        "README.md": page(request, comparison, sections, title, explain(comparison)),
         "episodes.csv": comparison.csv(),
-        f"{request.figure}.png": png(figure),
+        f"{request.figure}.png": png(draw(comparison, sections)),
     }
 
 

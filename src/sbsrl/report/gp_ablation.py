@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from ..runs.study import Arm
 from .canvas import plt
-from .comparison import Comparison, Sections, compare, draw_outcomes, publish
+from .comparison import Comparison, Sections, draw_outcomes, publish
 from .figures import Request
 from .gp_arms import GP_TASKS, demanding, own
 
@@ -22,19 +22,20 @@ def arms(task: str) -> list[Arm]:
 
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
-    sections = {task: arms(task) for task in GP_TASKS}
-    comparison = compare(request, sections)
+    return publish(request, {task: arms(task) for task in GP_TASKS}, "How much exploration to demand", _explain, draw)
+
+
+def _explain(comparison: Comparison) -> str:
     explored = "\n".join(
         f"- {task}, by threshold: "
         + "; ".join(f"{arm.label}: {_episodes_of_exploration(comparison, arm)}" for arm in arms(task))
         for task in GP_TASKS
     )
-    text = (
+    return (
         "Bars: mean and standard deviation over seeds, a dot a seed. Lines of the tables: d_sigma^0 in nats an "
         "episode.\n\n"
         f"Episodes in which exploration was demanded, by seed:\n\n{explored}"
     )
-    return publish(request, comparison, sections, "How much exploration to demand", text, draw(comparison, sections))
 
 
 def _episodes_of_exploration(comparison: Comparison, arm: Arm) -> str:

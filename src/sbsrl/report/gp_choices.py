@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from ..runs.study import Arm
 from .canvas import plt
 from .charts import draw_bars
-from .comparison import Comparison, Sections, compare, draw_outcomes, publish
+from .comparison import Comparison, Sections, draw_outcomes, publish
 from .figures import Request
 from .gp_arms import sbsrl
 
@@ -27,14 +27,15 @@ def arms() -> list[Arm]:
 
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
-    sections = {TASK: arms()}
-    comparison = compare(request, sections)
-    text = (
+    return publish(request, {TASK: arms()}, "What the samples are", _explain, draw)
+
+
+def _explain(comparison: Comparison) -> str:
+    return (
         "Posterior functions (pathwise conditioning) with a fixed threshold are the default; TS1 is what the paper's "
         "runs use, truncated prior functions are what its theorems are about. Bars: mean and standard deviation over "
         "seeds, a dot a seed."
     )
-    return publish(request, comparison, sections, "What the samples are", text, draw(comparison, sections))
 
 
 def draw(comparison: Comparison, sections: Sections) -> Figure:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from ..runs.study import Arm
 from .canvas import plt
 from .charts import draw_bars, draw_curves, limit
-from .comparison import ENOUGH, Comparison, Sections, compare, publish
+from .comparison import ENOUGH, Comparison, Sections, publish
 from .expectations import Expectation, expectations_table, learns_before, settles_before
 from .figures import Request
 from .gp_arms import actsafe, demanding, own
@@ -49,14 +49,17 @@ def _with_prior(arm: Arm, prior: str) -> Arm:
 
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
-    sections = {name: arms(setup) for name, setup in SETUPS.items()}
-    comparison = compare(request, sections)
-    text = (
+    return publish(
+        request, {name: arms(setup) for name, setup in SETUPS.items()}, "Exploration as a constraint", _explain, draw
+    )
+
+
+def _explain(comparison: Comparison) -> str:
+    return (
         "Curves: mean and 95 % percentile interval over seeds. Bars: episodes until the return is nine tenths of the "
         "oracle's for the first time; a dot a seed. A threshold of 0 demands nothing: greedy.\n\n"
         f"{expectations_table(_expectations(comparison))}"
     )
-    return publish(request, comparison, sections, "Exploration as a constraint", text, draw(comparison, sections))
 
 
 def _expectations(comparison: Comparison) -> Iterator[Expectation]:

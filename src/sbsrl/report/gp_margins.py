@@ -12,7 +12,7 @@ from ..runs.study import Arm
 from ..tasks import make_task
 from .canvas import plt
 from .charts import COLOURS, limit, tidy
-from .comparison import Comparison, compare, publish
+from .comparison import Comparison, Sections, publish
 from .figures import Request
 from .gp_arms import own, sbsrl
 
@@ -47,18 +47,19 @@ def arms() -> list[Arm]:
 
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
-    sections = {TASK: arms()}
-    comparison = compare(request, sections)
-    text = (
+    return publish(request, {TASK: arms()}, "Samples and tightening", _explain, draw)
+
+
+def _explain(comparison: Comparison) -> str:
+    return (
         "Violating episodes and infeasible plans: in percent of a run's. Return: cumulative, "
         f"normalised with an oracle that has the tightening {own(TASK, 'tightening'):g} throughout. Lines: mean over "
         "seeds; a dot a seed. Five runs without a violation leave open that up to half of all runs would have one "
         "(52 %, Clopper and Pearson)."
     )
-    return publish(request, comparison, sections, "Samples and tightening", text, draw(comparison))
 
 
-def draw(comparison: Comparison) -> Figure:
+def draw(comparison: Comparison, sections: Sections) -> Figure:
     """A row for everything that is measured, over M and over the tightening."""
     usual, budget = own(TASK, "tightening"), make_task(TASK).budget
     figure, rows = plt.subplots(len(MEASURED), 2, figsize=(9, 11), layout="constrained", sharey="row", sharex="col")

@@ -8,7 +8,7 @@ from ..runs.study import Arm
 from ..tasks import make_task
 from .canvas import plt
 from .charts import draw_curves, limit
-from .comparison import Comparison, Sections, compare, draw_outcomes, publish
+from .comparison import Comparison, Sections, draw_outcomes, publish
 from .expectations import (
     Expectation,
     earns_from,
@@ -38,14 +38,15 @@ def arms(task: str) -> list[Arm]:
 
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
-    sections = {task: arms(task) for task in GP_TASKS}
-    comparison = compare(request, sections)
-    text = (
+    return publish(request, {task: arms(task) for task in GP_TASKS}, "Who learns safely", _explain, draw)
+
+
+def _explain(comparison: Comparison) -> str:
+    return (
         "Bars: normalised cumulative return and largest violation of a run, mean and standard deviation over seeds, a "
         "dot a seed. Curves: mean and 95 % percentile interval over seeds.\n\n"
         f"{expectations_table(_expectations(comparison))}"
     )
-    return publish(request, comparison, sections, "Who learns safely", text, draw(comparison, sections))
 
 
 def _expectations(comparison: Comparison) -> Iterator[Expectation]:
