@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 from common import EPISODE, belief_at, episodes, paper_size, seconds, table
 
-from sbsrl.belief import GPBelief
+from sbsrl.belief.gp import GPBelief
 from sbsrl.belief.posterior import Posterior
 
 
@@ -22,16 +22,16 @@ def main() -> None:
         return Posterior.given(old.kernel, old.noise, old.inputs, old.targets, old.count)
 
     def refresh() -> object:
-        return belief.update(data).samples(key, 30)
+        return belief.update(data, key).samples(key, 30)
 
     tasks = {
         "append an episode and draw 30 new samples": refresh,
-        "append an episode of 50 points": lambda: belief.update(data),
+        "append an episode of 50 points": lambda: belief.update(data, key),
         "factorise 450 points anew": lambda: from_scratch(belief),
         "draw 30 samples": lambda: belief.samples(key, 30),
         "nominal dynamics": belief.nominal,
         "uncertainty": belief.uncertainty,
-        "look for empty intersections at all data": belief.objection,
+        "look for empty intersections at all data": belief.calibration_warning,
     }
     times = seconds(list(tasks.values()), 15)
     rows = [[name, f"{t / times[1]:.2f}", f"{1000 * t:.1f} ms"] for name, t in zip(tasks, times, strict=True)]

@@ -9,12 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from sbsrl.belief import GPBelief, GPOptions
-from sbsrl.loop import Experiment
+from sbsrl.belief.choices import GPChoices
+from sbsrl.belief.gp import GPBelief
+from sbsrl.loop import Experiment, draw_starts
 from sbsrl.methods import Context
 from sbsrl.problem import Problem
-from sbsrl.runs import Specification
-from sbsrl.task import Transitions
+from sbsrl.specification import Specification
+from sbsrl.transitions import Episode, Transitions
 
 RUN = Path(__file__).parent / "pendulum"
 EPISODE = 50
@@ -32,22 +33,26 @@ def episodes(count: int) -> list[Transitions]:
     found = []
     for i in range(count):
         data = np.load(files[i])
-        states, actions = data["states"], data["actions"]
-        found.append(Transitions(states[:-1], actions, states[1:]))
+        episode = Episode(data["states"], data["actions"], data["rewards"], data["costs"][:, None])
+        found.append(episode.transitions)
     return found
 
 
-def belief_at(experiment: Experiment, points: int, room: int, options: GPOptions | None = None) -> GPBelief:
+def belief_at(experiment: Experiment, points: int, room: int, choices: GPChoices | None = None) -> GPBelief:
     """What is believed after so many points of the run."""
     task = experiment.task
-    belief = GPBelief.create(task.prior, 4, room, room // EPISODE + 1, options or GPOptions())
+    assert task.prior.gp is not None
+    belief = GPBelief.create(
+        task.prior.gp, 4, room, room // EPISODE + 1, choices or GPChoices(), signals=task.signals, chunk=task.horizon
+    )
     for data in episodes(points // EPISODE):
-        belief = belief.update(data)
+        belief = belief.update(data, jax.random.key(0))
     return belief
 
 
 def problem_of(experiment: Experiment, belief: GPBelief, exploring: bool = False) -> Problem:
-    context = Context(experiment.task, belief, experiment.settings, 9, exploring, False, jax.random.key(1))
+    key, starts = jax.random.key(1), draw_starts(experiment.task, jax.random.key(2))
+    context = Context(experiment.task, belief, experiment.settings, 9, exploring, False, key, starts)
     return experiment.method.problem(context)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from sbsrl.belief import GPBelief
+from sbsrl.belief.gp import GPBelief
 from sbsrl.kernels import SquaredExponential
 from sbsrl.task import Task
 
 
 class PlainPosterior(eqx.Module):
-    """One Gaussian process an output, with as many points as there are: no padding, nothing shared."""
+    """One Gaussian process per output, with as many points as there are: no padding, nothing shared."""
 
     inputs: Float[Array, "N dz"]
     factors: Float[Array, "dx N N"]
@@ -57,13 +57,16 @@ def evaluate(
     noise: Float[Array, "M H dx"],
 ) -> Float[Array, "M C"]:
     """The cost of every candidate on every particle."""
+    assert task.prior.gp is not None
+    assert task.signals is not None
+    mean_of, costs_of = task.prior.gp.mean, task.signals.costs
 
     def roll(actions: Array, noise: Array) -> Array:
         def step(x: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
             a, e = inputs
             mean, variance = posterior.moments(jnp.concatenate([x, a]))
-            y = task.prior.mean(x, a) + posterior.scale * (mean + jnp.sqrt(variance) * e)
-            return y, task.cost(x, a, y)
+            y = mean_of(x, a) + posterior.scale * (mean + jnp.sqrt(variance) * e)
+            return y, costs_of(x, a, y)[0]
 
         return jnp.max(jax.lax.scan(step, x, (actions, noise))[1])
 

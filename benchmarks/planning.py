@@ -20,11 +20,12 @@ import numpy as np
 from common import belief_at, episodes, paper_size, problem_of, seconds, table
 from plain import PlainPosterior, evaluate, random_actions
 
-from sbsrl.belief import GPOptions
+from sbsrl.belief.choices import GPChoices
 from sbsrl.loop import Experiment
 from sbsrl.numerics import cos
 from sbsrl.problem import Problem
-from sbsrl.solve import ICEM, ReplanningSolver
+from sbsrl.solve.icem import ICEM
+from sbsrl.solve.receding import ReplanningSolver
 
 HERE = Path(__file__).parent
 STEPS = (5, 15, 30)
@@ -43,7 +44,7 @@ def plans(planner: ICEM, problem: Problem) -> tuple[Callable[[], Any], float]:
     starts = []
     for t in STEPS:
         _, memory = planner.plan(
-            problem, jnp.asarray(states[t - 1]), planner.forget(problem.sample_count), jax.random.key(t)
+            problem, jnp.asarray(states[t - 1]), planner.init(problem.constraint_count), jax.random.key(t)
         )
         starts.append((jnp.asarray(states[t]), memory))
 
@@ -83,8 +84,8 @@ def variants(experiment: Experiment) -> list[str]:
     greedy, exploring = problem_of(experiment, belief), problem_of(experiment, belief, exploring=True)
     modest = exploring.demanding(jnp.asarray(20.0, jnp.float32), 20)
     hopeless = exploring.demanding(jnp.asarray(1e4, jnp.float32), 20)
-    particles = problem_of(experiment, belief_at(experiment, 450, 500, GPOptions(sampler="particles")))
-    truncated = problem_of(experiment, belief_at(experiment, 450, 500, GPOptions(sampler="truncated")))
+    particles = problem_of(experiment, belief_at(experiment, 450, 500, GPChoices(sampler="particles")))
+    truncated = problem_of(experiment, belief_at(experiment, 450, 500, GPChoices(sampler="truncated")))
     named = {
         "greedy": plans(planner, greedy),
         "exploring, 20 nats asked of 20 steps": plans(planner, modest),
@@ -135,7 +136,8 @@ def scaling(experiment: Experiment) -> tuple[list[str], dict[str, Curve]]:
         return plans(planner_of(experiment), problem_of(experiment, belief_at(experiment, n, 500)))
 
     def with_samples(m: int) -> tuple[Callable[[], Any], float]:
-        sized = replace(experiment, settings=replace(experiment.settings, samples=m))
+        method = replace(experiment.settings.method, samples=m)
+        sized = replace(experiment, settings=replace(experiment.settings, method=method))
         return plans(planner_of(sized), problem_of(sized, belief_at(sized, 450, 500)))
 
     curves = {

@@ -17,15 +17,19 @@ import numpy as np
 from common import table
 from jaxtyping import Float
 
-from sbsrl.loop import Experiment, Learner, algorithm_1, run_greedy_policy
+from sbsrl.loop import Experiment, Learner, Play, Turn, algorithm_1, final_episode
+from sbsrl.policy import Policy
 from sbsrl.problem import Problem, feasible
 from sbsrl.report.statistics import summarise
-from sbsrl.runs import Specification
-from sbsrl.solve import ICEM, Memory, ReplanningSolver
+from sbsrl.solve.icem import ICEM, Memory
+from sbsrl.solve.receding import RecedingHorizon, ReplanningSolver
+from sbsrl.specification import Specification
+from sbsrl.systems.episode import Guard, Played, run_episode
+from sbsrl.task import Task
 from sbsrl.types import State
 
 EPISODES = (0, 2, 5)
-STEPS_AN_EPISODE = 10
+STEPS_PER_EPISODE = 10
 RUNS = (0, 1)
 """Seeds of the learning runs whose problems are solved."""
 KEYS = (0, 1)
@@ -59,7 +63,7 @@ class Solved(NamedTuple):
 
 
 def start(task: str, method: str, seed: int, changes: dict[str, Any]) -> tuple[Experiment, Learner]:
-    return Specification.make(task, method, seed, "cpu", changes).start()[:2]
+    return Specification.make(task, method, seed, "cpu", changes).start()
 
 
 def planner_of(experiment: Experiment) -> ICEM:
@@ -67,15 +71,26 @@ def planner_of(experiment: Experiment) -> ICEM:
     return experiment.solver.planner
 
 
+def player(task: Task) -> Play:
+    """Plays on the true system."""
+    env, guard = task.open(), Guard.of(task)
+
+    def play(policy: Policy, turn: Turn) -> Played:
+        return run_episode(env, policy, turn.seed, turn.key, task.horizon, guard=guard)
+
+    return play
+
+
 def learn(task: str, seed: int) -> tuple[list[Case], Learner]:
     """The problems of a run, and the learner after its last episode here."""
     experiment, learner = start(task, "sbsrl", seed, {"episodes": max(EPISODES) + 2})
     planner, cases, before = planner_of(experiment), [], learner
-    outcomes = algorithm_1(experiment, learner)
+    outcomes = algorithm_1(experiment, learner, player(experiment.task))
     for n in range(max(EPISODES) + 1):
         outcome = next(outcomes)
         if n in EPISODES:
-            cases += list(along(n, planner, outcome.solution.policy.problem, outcome.episode.states))
+            assert isinstance(outcome.policy, RecedingHorizon)
+            cases += list(along(n, planner, outcome.policy.problem, outcome.episode.states))
         if n == max(EPISODES) - 1:
             before = outcome.learner
     return cases, before
@@ -84,8 +99,8 @@ def learn(task: str, seed: int) -> tuple[list[Case], Learner]:
 def along(episode: int, planner: ICEM, problem: Problem, states: Float[np.ndarray, "T1 dx"]) -> Iterator[Case]:
     """Problems from states of an episode; what is demanded is a plan's share of the episode's information."""
     length = len(states) - 1
-    nothing = planner.forget(problem.sample_count)
-    for t in np.linspace(1, length - 1, STEPS_AN_EPISODE).astype(int):
+    nothing = planner.init(problem.constraint_count)
+    for t in np.linspace(1, length - 1, STEPS_PER_EPISODE).astype(int):
         share = problem.threshold * min(1.0, planner.horizon / length)
         here = problem.demanding(share, length - int(t))
         _, memory = planner.plan(here, jnp.asarray(states[t - 1]), nothing, jax.random.key(t))
@@ -172,13 +187,14 @@ def returns(task: str, method: str, seeds: list[int], learners: dict[int, Learne
     for i, seed in enumerate([seeds[0], *seeds]):
         for name, changes in VARIANTS.items():
             experiment, fresh = start(task, method, seed, {**changes, "episodes": max(EPISODES) + 2})
+            play = player(experiment.task)
             began = time.process_time()
-            run = run_greedy_policy(experiment, learners.get(seed, fresh))
+            run = final_episode(experiment, learners.get(seed, fresh), play)
             if i == 0:
                 continue  # compiles
             spent[name].append(time.process_time() - began)
             rewards[name].append(float(run.episode.rewards.sum()))
-            unsafe[name] += bool(run.episode.costs.max() > experiment.task.budget)
+            unsafe[name] += not run.record.safe
     rows = []
     for name in VARIANTS:
         reward, difference = np.array(rewards[name]), np.array(rewards[name]) - np.array(rewards[BASE])

@@ -16,20 +16,23 @@ from sbsrl.task import Task
 
 
 def mismatch(task: Task, points: int) -> tuple[Float[Array, "n dz"], Float[Array, "n dx"]]:
-    """Inputs and scaled mismatches at random states, `task.anywhere`, and actions."""
-    assert task.anywhere is not None
+    """Inputs and scaled mismatches at random states, `task.sample_state`, and actions."""
+    assert task.sample_state is not None
+    assert task.equations is not None
+    assert task.prior.gp is not None
     state_key, action_key = jax.random.split(jax.random.key(0))
-    x = jax.vmap(task.anywhere)(jax.random.split(state_key, points))
+    x = jax.vmap(task.sample_state)(jax.random.split(state_key, points))
     low, high = jnp.asarray(task.action_low), jnp.asarray(task.action_high)
     actions = jax.random.uniform(action_key, (points, task.action_size), minval=low, maxval=high)
-    difference = jax.vmap(task.dynamics)(x, actions) - jax.vmap(task.prior.mean)(x, actions)
-    return jnp.concatenate([x, actions], axis=1), difference / jnp.asarray(task.prior.scale)
+    difference = jax.vmap(task.equations.dynamics)(x, actions) - jax.vmap(task.prior.gp.mean)(x, actions)
+    return jnp.concatenate([x, actions], axis=1), difference / jnp.asarray(task.prior.gp.scale)
 
 
 def lower_bounds(task: Task, points: int, nugget: float) -> list[float]:
     inputs, y = mismatch(task, points)
-    kernel = task.prior.kernel
-    assert isinstance(kernel, Kernel)
+    assert task.prior.gp is not None
+    assert isinstance(task.prior.gp.kernel, Kernel)
+    kernel = task.prior.gp.kernel
     k = gram(kernel, inputs, inputs)
     w = jnp.linalg.solve(k + nugget * jnp.eye(points), y)
     return [float(w[:, j] @ y[:, j] / jnp.sqrt(w[:, j] @ k @ w[:, j])) for j in range(y.shape[1])]

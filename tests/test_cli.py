@@ -1,14 +1,20 @@
 """The program as a user meets it: exit codes, one-line complaints, nothing half-written."""
 
+import dataclasses
 import json
+import re
 import subprocess
 import sys
+from time import perf_counter, sleep
 
+import gymnasium
 import numpy as np
 import pytest
 
 from sbsrl import METHODS, TASKS, OfflineData, UserError, collect, make_task
 from sbsrl.cli import main
+from sbsrl.report.figures import FIGURES
+from sbsrl.specification import Specification
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +39,7 @@ def complaint(capsys, *arguments):
         (["train", "pendulun"], "no task 'pendulun'; did you mean 'pendulum'?"),
         (["train", "pendulum", "--method", "sbrsl"], "did you mean 'sbsrl'"),
         (["train", "pendulum", "--preset", "paperr"], "did you mean 'paper'"),
-        (["train", "pendulum", "--seed", "-1"], "seed -1 is out of range"),
+        (["train", "pendulum", "--seed", "-1"], "seed=-1 is out of range"),
         (["train", "pendulum", "--seed", "one"], "invalid int value: 'one'"),
         (["train", "pendulum", "--episodes", "0"], "episodes=0 is out of range"),
         (["train", "pendulum", "--episodes", "many"], "episodes wants a whole number"),
@@ -57,7 +63,20 @@ def complaint(capsys, *arguments):
         (["collect", "ledge", "--behaviour", "scatter"], "use --behaviour wander"),
         (["collect", "pendulum", "--transitions", "2", "--out", "/proc/nowhere/a.npz"], "cannot use /proc/nowhere"),
         (["collect"], "required: TASK"),
-        (["train", "pendulum", "--set", "sampels=3"], "did you mean 'samples'"),
+        (["train", "pendulum", "--set", "sampels=3"], "there is no setting 'sampels'; did you mean 'samples'?"),
+        (
+            ["train", "pendulum", "--set", "solver.horizn=9"],
+            "no setting 'solver.horizn'; did you mean 'solver.horizon'",
+        ),
+        (["train", "pendulum", "--set", "run.horizon=9"], "there is no setting 'run.horizon'; did you mean"),
+        (["train", "pendulum", "--set", "solver.horizon=1"], "solver.horizon=1 is out of range"),
+        (["train", "pendulum", "--set", "horizon=long"], "solver.horizon wants a whole number and got 'long'"),
+        (["train", "pendulum", "--set", "horizon"], "--set wants key=value and got 'horizon'"),
+        (["train", "pendulum", "--set", "solver=icme"], "there is no solver 'icme'; did you mean 'icem'?"),
+        (["train", "ledge", "--set", "horizon=9"], "horizon is a setting of solver=icem, and the solver is exact"),
+        (["train", "pendulum", "--set", "actsafe_episodes=1"], "there is no setting 'actsafe_episodes'"),
+        (["train", "pendulum", "--set", "inconsistent=prior"], "needs a prior policy to fall back to"),
+        (["train", "pendulum", "--set", "tightening=0.1,0.2"], "tightening has 2 numbers for 1 costs"),
         (["train", "pendulum", "--set", "prior=simulater"], "did you mean 'simulator'"),
         (["train", "pendulum", "--out", "/proc/nowhere/run"], "cannot use /proc/nowhere/run"),
         (["train", "pendulum", "--out", "x" * 300], "File name too long"),
@@ -72,11 +91,47 @@ def test_a_mistake_is_one_clear_line_and_leaves_nothing_behind(capsys, tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_lists_have_a_line_each(capsys):
-    assert main(["tasks"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(TASKS)
-    assert main(["methods"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(METHODS)
+@pytest.mark.parametrize(("command", "names"), [("tasks", TASKS), ("methods", METHODS), ("figures", FIGURES)])
+def test_the_lists_have_a_line_each_with_the_summaries_below_each_other(capsys, command, names):
+    assert main([command]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(names)
+    assert [line[max(map(len, names)) + 2 :] for line in lines] == [entry.summary for entry in names.values()]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_help_of_train_has_a_section_for_each_group_with_a_sentence(capsys, monkeypatch, columns):
+    """No line is wider than the terminal; every setting is there by its full name, with its default."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["train", "--help"])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= columns
+    text = " ".join(out.split())
+    for heading in (
+        "run: What is run, for how long, and when it stops.",
+        "method: How Problem (1) is posed: samples, tightening, exploration.",
+        "method, with --method actsafe: Problem (1), and for how long to explore before.",
+        "belief gp, the default: An exact Gaussian process around the prior mean",
+        "solver icem, the default: Plans actions over a shorter horizon",
+        "solver exact, chosen by --set solver=exact: Tries every policy",
+    ):
+        assert heading in text
+    settings = Specification.make("pendulum", "actsafe", 0, "cpu", {}).settings.plain()
+    named = {f"{group}.{name}" for group, values in settings.items() for name in values if name != "name"}
+    assert named <= set(text.split())
+    assert "H: control steps that a plan looks ahead [20]" in text
+    assert "(Algorithm 1) instead of going on greedily [false]" in text
+    assert "must stay below the budget, one for all costs or one per cost [the task's]" in text
+
+
+def test_a_setting_has_a_full_name_and_a_short_one(capsys, tiny_flags, tmp_path):
+    assert "solver.horizon=7000 is out of range" in complaint(capsys, "train", "pendulum", "--set", "horizon=7000")
+    for name in ("horizon", "solver.horizon"):
+        assert main(["train", "pendulum", *tiny_flags, "--episodes", "1", "--set", f"{name}=7", "--out", name]) == 0
+    one, other = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("horizon", "solver.horizon"))
+    assert one["settings"]["solver"]["horizon"] == 7
+    assert one == other
 
 
 def test_without_arguments_it_explains_itself(capsys):
@@ -88,7 +143,7 @@ def test_training_fills_the_run_folder_and_sums_up(capsys, tmp_path, tiny_flags)
     assert main(["train", "pendulum", *tiny_flags]) == 0
     folder = tmp_path / "runs" / "pendulum-sbsrl-s0"
     names = {path.name for path in folder.iterdir()}
-    files = {".lock", "config.json", "episodes.jsonl", "certificate.json", "learning.png"}
+    files = {".lock", "config.json", "episodes.jsonl", "certificate.json", "reference.json", "learning.png"}
     expected = files | {"trajectories", "checkpoint"}
     assert names == expected
     out = capsys.readouterr().out
@@ -132,6 +187,75 @@ def full_disk(*arguments):
     raise UserError("cannot use run/learning.png (No space left on device)")
 
 
+def test_the_time_of_the_summary_is_what_the_user_waited(capsys, tiny_flags, monkeypatch):
+    """From when the program was started: imports, compilation and the oracle included."""
+    monkeypatch.setattr("sbsrl.cli.STARTED", perf_counter() - 5000)
+    assert main(["train", "pendulum", *tiny_flags, "--episodes", "1", "--out", "run"]) == 0
+    waited, played = re.search(r"time +(\d+) s, of which episodes (\d+) s", capsys.readouterr().out).groups()
+    assert 5000 <= int(waited) < 5600
+    assert int(played) < 600
+
+
+class Failing(gymnasium.Wrapper):
+    """The second episode fails at step 5, in one of these ways; later ones do not."""
+
+    def __init__(self, env, way):
+        super().__init__(env)
+        self.way, self.episode, self.steps = way, -1, 0
+
+    def reset(self, **options):
+        self.episode, self.steps = self.episode + 1, 0
+        return super().reset(**options)
+
+    def step(self, action):
+        self.steps += 1
+        x, reward, *rest = super().step(action)
+        if (self.episode, self.steps) != (1, 5):
+            return x, reward, *rest
+        if self.way == "raises":
+            raise OSError("the cable\nis cut")
+        if self.way == "hangs":
+            sleep(3600)
+        return (x * np.nan, reward, *rest) if self.way == "state" else (x, float("nan"), *rest)
+
+
+@pytest.mark.parametrize(
+    ("way", "reason"),
+    [
+        ("state", "the observation at step 5 is not finite: 'cos th' is nan, 'sin th' is nan, 'omega' is nan"),
+        ("reward", "the reward of step 5 is not finite: entry 0 is nan"),
+        ("raises", "step 5 raised OSError: the cable"),
+        ("hangs", "step 5 did not return within 1 s"),
+    ],
+)
+def test_a_system_that_fails_is_one_line_and_the_run_can_go_on(capsys, monkeypatch, tmp_path, tiny_flags, way, reason):
+    task = make_task("pendulum")
+    broken = dataclasses.replace(task, open=lambda: Failing(task.open(), way))
+    with monkeypatch.context() as patch:
+        patch.setattr(Specification, "make_task", lambda self: broken)
+        assert main(["train", "pendulum", *tiny_flags, "--set", "step_timeout=1", "--out", "run"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith(f"sbsrl: episode 1 was cut short: {reason}")
+    assert captured.err.endswith("look after the system; continue with 'sbsrl resume run'.\n")
+    assert "fault after 4 steps" in captured.out
+    lines = [json.loads(line) for line in (tmp_path / "run" / "episodes.jsonl").read_text().splitlines()]
+    assert [(line["steps"], line["ended"]) for line in lines] == [(50, "horizon"), (4, "fault")]
+    assert main(["resume", "run"]) == 0
+    assert "final return" in capsys.readouterr().out
+
+
+def test_an_edited_configuration_is_refused_unless_one_insists(capsys, tmp_path, tiny_flags):
+    assert main(["train", "pendulum", *tiny_flags, "--episodes", "1", "--out", "run"]) == 0
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    config["settings"]["run"]["episodes"] = 2
+    path.write_text(json.dumps(config))
+    capsys.readouterr()
+    assert "config.json was edited" in complaint(capsys, "resume", "run")
+    assert main(["resume", "run", "--insist"]) == 0
+
+
 def test_ctrl_c_exits_with_130_and_says_how_to_go_on(tiny_flags, tmp_path):
     """An interrupt in the middle of an episode, in a process of its own."""
     code = (
@@ -168,7 +292,7 @@ def test_collected_data_are_written_and_summed_up(capsys, tmp_path):
     for one, other in zip(data.transitions, again.transitions, strict=True):
         assert np.array_equal(one, other)
     fastest = np.abs(data.transitions.next_states[:, 2]).max()
-    assert f"7 transitions; largest cost of a step {fastest:.3f}, budget 6" in out
+    assert f"fastest turn |omega| (rad/s): largest in a step {fastest:.3f}, budget 6\n7 transitions\n" in out
     assert "'sbsrl train pendulum --set data=data/pendulum-scatter-s3.npz'" in out
 
 

@@ -71,22 +71,34 @@ def test_ctrl_c_is_left_to_the_parent():
         assert pool.submit(os.getpid).result() == worker
 
 
+def test_ctrl_c_does_not_meet_a_worker_that_is_being_born():
+    """It is blocked from the first moment, for the worker only."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with worker_pool(1) as pool:
+        blocked = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+    assert signal.SIGINT in blocked
+    assert signal.SIGTERM not in blocked
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    assert signal.SIGINT not in before
+
+
 ORPHAN = """
-import os, time
+import os, sys, time
 from sbsrl.workers import worker_pool
 
 if __name__ == "__main__":
     with worker_pool(1) as pool:
         print(pool.submit(os.getpid).result(), flush=True)
         pool.submit(time.sleep, 3600)
-        os.kill(os.getpid(), 9)
+        os.kill(os.getpid(), int(sys.argv[1]))
 """
 
 
-def test_workers_end_when_their_parent_is_killed(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_when_their_parent_is_killed(tmp_path, number):
     """No signal reaches them then, and one that went on would hold the lock of its run. It keeps the pipe open."""
     script = tmp_path / "orphan.py"
     script.write_text(ORPHAN)
-    ended = subprocess.run([sys.executable, script], check=False, stdout=subprocess.PIPE, timeout=60)
-    assert ended.returncode == -signal.SIGKILL
+    ended = subprocess.run([sys.executable, script, str(int(number))], check=False, stdout=subprocess.PIPE, timeout=60)
+    assert ended.returncode == -number
     assert int(ended.stdout) > 0

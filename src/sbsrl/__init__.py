@@ -1,19 +1,27 @@
-"""Learn to control an unknown system without breaking it: Sampling-Based Safe Reinforcement Learning."""
+"""Learn to control an unknown system without breaking it: Sampling-Based Safe Reinforcement Learning.
 
-from ._jax import configure
+Importing the package configures JAX and loads nothing else. Its names are loaded when they are first used.
+"""
 
-configure()
+from typing import TYPE_CHECKING
 
-from .api import learn  # noqa: E402  (JAX is configured first)
-from .errors import UserError  # noqa: E402
-from .methods import METHODS  # noqa: E402
-from .offline import OfflineData, collect  # noqa: E402
-from .runs import Result, RunFolder, resume  # noqa: E402
-from .tasks import TASKS, make_task  # noqa: E402
+from ._configure import configure
+from ._lazy import loader
+
+if TYPE_CHECKING:
+    from .api import learn
+    from .errors import UserError
+    from .methods import METHODS
+    from .offline import OfflineData, collect
+    from .policy import Controller
+    from .runs import Halted, Result, RunFolder, resume
+    from .tasks import TASKS, make_task
 
 __all__ = [
     "METHODS",
     "TASKS",
+    "Controller",
+    "Halted",
     "OfflineData",
     "Result",
     "RunFolder",
@@ -23,3 +31,28 @@ __all__ = [
     "make_task",
     "resume",
 ]
+
+_MODULES = {
+    "METHODS": "methods",
+    "TASKS": "tasks",
+    "Controller": "policy",
+    "Halted": "runs",
+    "OfflineData": "offline",
+    "Result": "runs",
+    "RunFolder": "runs",
+    "UserError": "errors",
+    "collect": "offline",
+    "learn": "api",
+    "make_task": "tasks",
+    "resume": "runs",
+}
+
+
+__getattr__ = loader(__name__, _MODULES)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+configure()

@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from .runs import Result, Specification, train
+from .methods import DEFAULT
+from .runs import Result, train
+from .specification import Specification
 
 __all__ = ["learn"]
 
 
 def learn(
     task: str = "pendulum",
-    method: str = "sbsrl",
+    method: str = DEFAULT.name,
     *,
     seed: int = 0,
     preset: str = "cpu",
@@ -20,7 +22,8 @@ def learn(
     """Learns the task and returns every episode and the policy.
 
     **Arguments:** the names of `sbsrl tasks` and `sbsrl methods`; `out`, a new run folder (by default nothing is
-    written); and any setting of `sbsrl.settings.Settings` by its name, such as `episodes=5`.
+    written); and any setting of `sbsrl train --help` by its name, such as `episodes=5`, or by its full name, such as
+    `**{"solver.horizon": 25}`.
     """
     spec = Specification.make(task, method, seed, preset, settings)
     return train(spec, None if out is None else Path(out))

@@ -5,27 +5,31 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, asdict, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
+from time import perf_counter
 from typing import Any, NamedTuple, NoReturn
 
-import jax
-import jax.numpy as jnp
 from rich.console import Console
 
+from ._configure import STARTED
 from .atomic import write_atomically
 from .errors import UserError, unknown
-from .methods import METHODS
+from .methods import DEFAULT, METHODS
 from .offline import BEHAVIOURS, collect
+from .parts import PARTS
 from .report.certification import add_options, as_json, read_options, show
 from .report.figures import FIGURES, Request, reproduce
 from .report.reference import reference_returns
 from .report.terminal import Terminal, progress_bar, summary_table
-from .runs import Result, Specification, resume, train
-from .settings import PRESETS, Settings, parse_setting
+from .runs import Result, RunFolder, resume, train
+from .settings import DEFAULT_PARTS, PRESETS, RunSettings, parse_setting
+from .specification import Specification
 from .tasks import TASKS, make_task
 from .theory import certify, tradeoff
 
@@ -96,22 +100,67 @@ def _parser() -> _Parser:
 
 def _train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="see 'sbsrl tasks'")
-    parser.add_argument("--method", default="sbsrl", help="see 'sbsrl methods' (sbsrl)")
+    parser.add_argument("--method", default=DEFAULT.name, help=f"see 'sbsrl methods' ({DEFAULT.name})")
     parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
     parser.add_argument("--episodes", metavar="N", help="short for --set episodes=N")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (runs/TASK-METHOD-sSEED)")
     parser.add_argument("--preset", default="cpu", help=f"one of {', '.join(PRESETS)} (cpu)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting below")
-    parser.epilog = "settings, with their defaults:\n" + "\n".join(map(_setting_help, fields(Settings)))
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting below, for example --set samples=50; may be repeated",
+    )
+    parser.epilog = "\n\n".join(_setting_sections())
 
 
-def _setting_help(item: Field[Any]) -> str:
-    default = "the task's" if item.default is MISSING else item.default
-    return f"  {item.name:24}{item.metadata['help']} ({default})"
+def _setting_sections() -> Iterator[str]:
+    """Every group of settings with a sentence about it, and the groups of parts that may be chosen instead."""
+    yield _paragraph(
+        "Settings are in groups: --set solver.horizon=25. The name of the group may be left out where no other group "
+        "has such a setting. Defaults are in square brackets; tasks and presets have some of their own."
+    )
+    yield _section("run", "run", RunSettings)
+    yield _section("method", "method", DEFAULT.settings)
+    for method in METHODS.values():
+        if method.settings is not DEFAULT.settings:
+            yield _section("method", f"method, with --method {method.name}", method.settings, DEFAULT.settings)
+    for group, parts in PARTS.items():
+        for name, part in parts.items():
+            chosen = "the default" if DEFAULT_PARTS[group] == name else f"chosen by --set {group}={name}"
+            yield _section(group, f"{group} {name}, {chosen}", part.load())
+
+
+def _section(group: str, title: str, settings: Any, known: Any = None) -> str:
+    """The settings of a group, but for those that another section has already."""
+    skipped = {item.name for item in fields(known)} if known else set()
+    lines = [_paragraph(f"{title}: {settings.__doc__.splitlines()[0]}")]
+    for item in fields(settings):
+        if item.name not in skipped:
+            text = f"{item.metadata['help']} [{_default(item.default)}]"
+            lines.append(_paragraph(text, f"  {group + '.' + item.name:29}", 31))
+    return "\n".join(lines)
+
+
+def _default(value: Any) -> str:
+    """As it would be typed."""
+    if value is MISSING:
+        return "the task's"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value) or "none"
+
+
+def _paragraph(text: str, before: str = "", indent: int = 0) -> str:
+    """Text as wide as the terminal, or as readable."""
+    width = min(max(get_terminal_size().columns - 2, 60), 118)
+    return fill(text, width, initial_indent=before, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 def _resume_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
+    parser.add_argument("--insist", action="store_true", help="go on although config.json was edited")
 
 
 def _reproduce_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +169,7 @@ def _reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
     parser.add_argument("--seeds", type=int, metavar="K", help="how many runs (as many as the preset says)")
     parser.add_argument("--preset", default="cpu", help=f"one of {', '.join(PRESETS)} (cpu)")
-    parser.add_argument("--workers", type=int, metavar="K", default=os.cpu_count(), help="processes (one a core)")
+    parser.add_argument("--workers", type=int, metavar="K", default=os.cpu_count(), help="processes (one per core)")
 
 
 def _collect_arguments(parser: argparse.ArgumentParser) -> None:
@@ -149,7 +198,7 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _resume(options: argparse.Namespace) -> int:
-    return _show(options.folder, lambda terminal: resume(options.folder, terminal))
+    return _show(options.folder, lambda terminal: resume(options.folder, terminal, options.insist))
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -180,21 +229,22 @@ def _collect(options: argparse.Namespace) -> int:
     say = partial(console.print, soft_wrap=True, highlight=False, markup=False)
     for name, part in zip(task.state_names, data.transitions.next_states.T, strict=True):
         say(f"{name:8} from {part.min():8.3f} to {part.max():8.3f}")
-    costs = jax.vmap(task.cost)(*(jnp.asarray(part) for part in data.transitions))
-    say(f"{len(costs)} transitions; largest cost of a step {float(costs.max()):.3f}, budget {task.budget:g}")
+    for cost, part in zip(task.costs, data.transitions.costs.T, strict=True):
+        say(f"{cost.name}: largest in a step {part.max():.3f}, budget {cost.budget:g}")
+    say(f"{len(data.transitions.actions)} transitions")
     say(f"{out}: use it with 'sbsrl train {task.name} --set data={out}'")
     return 0
 
 
 def _certify(options: argparse.Namespace) -> int:
-    setting, task = read_options(options)
+    premises, facts = read_options(options)
     name = options.task or options.kernel
-    result = certify(setting, task)
-    curve = tradeoff(setting) if options.json or options.plot else ()
+    result = certify(premises, facts)
+    curve = tradeoff(premises) if options.json or options.plot else ()
     if options.plot:
         from .report.tradeoff import draw_tradeoff  # noqa: PLC0415  (importing matplotlib takes a second)
 
-        write_atomically(Path(options.plot), draw_tradeoff(setting, curve, name))
+        write_atomically(Path(options.plot), draw_tradeoff(premises, curve, name))
     if options.json:
         print(as_json(result, curve, name))
     else:
@@ -228,17 +278,21 @@ def _show(folder: Path, run: Callable[[Terminal], Result]) -> int:
 def _finish(console: Console, result: Result, folder: Path) -> None:
     from .report.picture import draw_run  # noqa: PLC0415  (importing matplotlib takes a second: only who draws pays)
 
-    reference = reference_returns(result.experiment)
-    console.print(summary_table(result.experiment, result.records, reference))
+    run = RunFolder.open(folder)
+    if reference := reference_returns(result.experiment):
+        run.write_json("reference.json", asdict(reference))
+    view = run.view()
+    console.print()
+    console.print(summary_table(view, perf_counter() - STARTED))
     picture = folder / "learning.png"
-    write_atomically(picture, draw_run(result.experiment, result.records, reference))
+    write_atomically(picture, draw_run(view))
     console.print(f"picture: {picture}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _list(names: dict[str, str]) -> int:
-    console = Console()
+    console, width = Console(), max(map(len, names))
     for name, summary in names.items():
-        console.print(f"{name:12} {summary}", soft_wrap=True, highlight=False)
+        console.print(f"{name:{width}}  {summary}", soft_wrap=True, highlight=False)
     return 0
 
 

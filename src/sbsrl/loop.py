@@ -3,35 +3,37 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
-from .belief.protocol import Belief
+from .belief.protocol import Belief, Calibrated
+from .ledger import Judgement, make_record
 from .methods import Context, Method
-from .rollout import Run, run_episode
+from .policy import Policy
+from .record import Phase, Record
 from .settings import Settings
-from .solve import Solution, Solver
-from .task import Episode, Task, aggregate, violation
+from .solve.protocol import Solution, Solver
+from .systems.episode import Played
+from .task import Task
+from .transitions import Episode
 from .types import Flag, Index, PRNGKey
 
 __all__ = [
     "Experiment",
     "Learner",
     "Outcome",
-    "Phase",
-    "Record",
     "Shortfall",
+    "Turn",
     "algorithm_1",
-    "first_shortfall",
+    "context_of",
+    "final_episode",
     "greedy_policy",
-    "run_greedy_policy",
     "sample_key",
 ]
-
-Phase = Literal["prior", "explore", "exploit", "evaluate", "final"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,105 +47,54 @@ class Experiment:
 
     @property
     def explores(self) -> bool:
-        """Whether information is demanded at first: a threshold of nothing is none."""
-        return self.method.explores and bool(self.settings.accuracy or self.settings.exploration_threshold)
+        """Whether information is demanded at first."""
+        return self.method.demands_information(self.settings)
 
 
 class Learner(eqx.Module):
     """What does change: all state between two episodes, enough to go on exactly from here."""
 
     belief: Belief
+    solver: Any
+    """What the solver remembers."""
     key: PRNGKey
     episode: Index
     """n: episodes done."""
     exploring: Flag
     """Whether the exploration constraint of Problem (1) could be met so far."""
+    contradicted: Flag
+    """Whether the confidence sets so far have no common point: then the belief's own assumptions are wrong."""
     finished: Flag
     """Whether the final policy was run."""
 
     @classmethod
-    def create(cls, belief: Belief, exploring: bool, seed: int) -> "Learner":
+    def create(cls, experiment: Experiment, seed: int) -> "Learner":
+        """The learner before the first episode."""
+        settings, key = experiment.settings, jax.random.key(seed)
+        belief = settings.belief.create(experiment.task, settings.run.episodes, jax.random.fold_in(key, _BELIEF))
         return cls(
             belief=belief,
-            key=jax.random.key(seed),
+            solver=experiment.solver.init(jax.random.fold_in(key, _SOLVER)),
+            key=key,
             episode=jnp.zeros((), jnp.int32),
-            exploring=jnp.asarray(exploring),
+            exploring=jnp.asarray(experiment.explores),
+            contradicted=jnp.asarray(calibration_warning(belief) is not None),
             finished=jnp.zeros((), bool),
         )
 
 
-class Record(NamedTuple):
-    """One line of `episodes.jsonl`."""
+class Turn(NamedTuple):
+    """Which episode is to be played. Its randomness depends on the run's seed and its number only."""
 
     episode: int
-    phase: Phase
-    reward: float
-    cost: float
-    budget: float
-    violation: float
-    safe: bool
-    feasible: bool
-    """Whether every plan of the episode was feasible on every sample."""
-    exploring: bool
-    uncertainty: float
-    """Information gathered, in nats: s_n summed over the episode."""
-    samples: int
-    infeasible_plans: int
-    worst_plan: float
-    """The most by which a plan that was followed exceeds the tightened budget on a sample."""
-    planned_information: float
-    """J_{s_n}(mu_n) of the first plan; 0 where no exploration is demanded."""
-    evaluated: float
-    """Mean share of the pairs of candidate and sample that had to be evaluated."""
-    objection: str | None
-    """What the data say against the assumptions: null, or that confidence sets have no common point."""
-    seconds: float
+    seed: int
+    """Of the true system's reset."""
+    key: PRNGKey
+    """Of the policy."""
 
 
-class Outcome(NamedTuple):
-    """An episode, its line in the log, and the learner after it."""
-
-    record: Record
-    episode: Episode
-    learner: Learner
-    solution: Solution
-    """pi_n, the policy that was run."""
-
-
-def algorithm_1(
-    experiment: Experiment, learner: Learner, on_step: Callable[[], None] = lambda: None
-) -> Iterator[Outcome]:
-    """Learns safely from `learner` on and ends with the greedy policy. Numbers are lines of the paper's Algorithm 1."""
-    tolerance = experiment.settings.exploration_tolerance
-    while _goes_on(experiment, learner):
-        started = perf_counter()
-        solution = _solve(experiment, learner)  # 6, 7: samples, Problem (1)
-        if learner.exploring and not solution.explores(tolerance):
-            learner = _change(learner, exploring=False)  # 5: no longer feasible
-            continue
-        run = run_episode(experiment.task, solution, _keys(learner).rollout, on_step)  # 8
-        belief = learner.belief.update(run.episode.transitions)  # 9
-        phase: Phase = "explore" if solution.policy.problem.exploring else "exploit"
-        record = _record(experiment, learner, phase, run, belief.objection(), perf_counter() - started)
-        learner = _change(learner, belief=belief, episode=learner.episode + 1)  # 10
-        yield Outcome(record, run.episode, learner, solution)
-
-    if not learner.finished:
-        started = perf_counter()
-        run = run_greedy_policy(experiment, learner, on_step)  # 12
-        record = _record(experiment, learner, "final", run, learner.belief.objection(), perf_counter() - started)
-        yield Outcome(record, run.episode, _change(learner, finished=True), run.solution)
-
-
-def greedy_policy(experiment: Experiment, learner: Learner) -> Solution:
-    """Problem (1) without the exploration constraint: the policy that is returned in the end."""
-    return _solve(experiment, _change(learner, exploring=False), final=True)
-
-
-def run_greedy_policy(experiment: Experiment, learner: Learner, on_step: Callable[[], None] = lambda: None) -> Run:
-    """One episode of the greedy policy, from which nothing is learned."""
-    solution = greedy_policy(experiment, learner)
-    return run_episode(experiment.task, solution, _keys(learner).rollout, on_step)
+Play = Callable[[Policy, Turn], Played]
+"""Plays one episode: on the true system, or from a record of it."""
 
 
 class Shortfall(NamedTuple):
@@ -154,24 +105,100 @@ class Shortfall(NamedTuple):
     """What the best plan found promises, scaled to a whole episode."""
 
 
-def first_shortfall(experiment: Experiment, learner: Learner) -> Shortfall | None:
-    """If Problem (1) cannot be as informative as it should be, as far as the solver can see: by how much."""
-    solution = _solve(experiment, learner) if learner.exploring else None
-    if solution is None or solution.explores(experiment.settings.exploration_tolerance):
-        return None
-    threshold = float(solution.policy.problem.threshold)
-    return Shortfall(threshold, float(solution.evaluation.information) * threshold / solution.demand)
+class Outcome(NamedTuple):
+    """An episode, its line in the log, and the learner after it."""
+
+    record: Record
+    episode: Episode
+    learner: Learner
+    policy: Policy
+    """pi_n, the policy that was run."""
+    shortfall: Shortfall | None
+    """If exploration was found to be infeasible before this episode: by how much."""
+
+
+def algorithm_1(experiment: Experiment, learner: Learner, play: Play) -> Iterator[Outcome]:
+    """Learns safely from `learner` on and ends with the greedy policy. Numbers are lines of the paper's Algorithm 1.
+
+    Stops without the final policy if an episode was cut short by a fault, or if the confidence sets have no common
+    point and no prior policy is to be played then.
+    """
+    shortfall = None
+    while _goes_on(experiment, learner):
+        started, turn = perf_counter(), _turn(learner)
+        context = context_of(experiment, learner)
+        problem, solution, memory = _solve(experiment, learner, context)  # 6, 7: samples, Problem (1)
+        if learner.exploring and not solution.explores(experiment.settings.method.exploration_tolerance):
+            shortfall = _shortfall(float(problem.threshold), solution)
+            learner = _change(learner, exploring=False, solver=memory)  # 5: no longer feasible
+            continue
+        policy, phase = _choose(experiment, learner, context, solution, "explore" if problem.exploring else "exploit")
+        played = play(policy, turn)  # 8
+        belief = learner.belief.update(played.episode.transitions, _keys(learner).update)  # 9
+        warning = calibration_warning(belief)
+        judgement = Judgement(phase, problem, solution, warning, perf_counter() - started)
+        record = make_record(experiment.task, turn.episode, played, judgement)
+        learner = _change(
+            learner, belief=belief, solver=memory, episode=learner.episode + 1, contradicted=warning is not None
+        )  # 10
+        yield Outcome(record, played.episode, learner, policy, shortfall)
+        shortfall = None
+        if record.ended == "fault":
+            return
+
+    if not (learner.finished or learner.contradicted):
+        yield final_episode(experiment, learner, play)  # 12
+
+
+def final_episode(experiment: Experiment, learner: Learner, play: Play) -> Outcome:
+    """One episode of the greedy policy, from which nothing is learned."""
+    started, turn = perf_counter(), _turn(learner)
+    context = context_of(experiment, learner, final=True)
+    problem, solution, _ = _solve(experiment, learner, context)
+    policy = experiment.method.policy(context, solution)
+    played = play(policy, turn)
+    judgement = Judgement("final", problem, solution, None, perf_counter() - started)
+    record = make_record(experiment.task, turn.episode, played, judgement)
+    finished = _change(learner, finished=record.ended != "fault")
+    return Outcome(record, played.episode, finished, policy, None)
+
+
+def greedy_policy(experiment: Experiment, learner: Learner) -> Policy:
+    """Problem (1) without the exploration constraint: the policy that is returned in the end."""
+    context = context_of(experiment, learner, final=True)
+    _, solution, _ = _solve(experiment, learner, context)
+    return experiment.method.policy(context, solution)
+
+
+def calibration_warning(belief: Belief) -> str | None:
+    """That the confidence sets so far have no common point; None where they have, or where there are none."""
+    return belief.calibration_warning() if isinstance(belief, Calibrated) else None
 
 
 def _goes_on(experiment: Experiment, learner: Learner) -> bool:
-    settings = experiment.settings
+    run = experiment.settings.run
     learned = experiment.explores and not learner.exploring
-    unfinished = not learner.finished and int(learner.episode) < settings.episodes
-    return unfinished and not (learned and settings.stop_when_learned)
+    unfinished = not learner.finished and int(learner.episode) < run.episodes
+    stopped = run.inconsistent == "stop" and bool(learner.contradicted)
+    return unfinished and not stopped and not (learned and run.stop_when_learned)
 
 
-_SAMPLES = 2**31 - 1
-"""Folded into the seed it gives the key of the samples: no episode has this number."""
+def _choose(
+    experiment: Experiment, learner: Learner, context: Context, solution: Solution, phase: Phase
+) -> tuple[Policy, Phase]:
+    """The method's policy; the prior's where the data contradict what the method relies on."""
+    if not learner.contradicted:
+        return experiment.method.policy(context, solution), phase
+    assert experiment.task.prior.policy is not None  # the experiment was refused otherwise
+    return experiment.task.prior.policy, "prior"
+
+
+def _shortfall(threshold: float, solution: Solution) -> Shortfall:
+    return Shortfall(threshold, float(solution.evaluation.information) * threshold / solution.demand)
+
+
+# Folded into the seed these give keys of their own: no episode has these numbers.
+_SAMPLES, _SOLVER, _BELIEF = 2**31 - 1, 2**31 - 2, 2**31 - 3
 
 
 def sample_key(key: PRNGKey) -> PRNGKey:
@@ -181,8 +208,12 @@ def sample_key(key: PRNGKey) -> PRNGKey:
 
 class _Keys(NamedTuple):
     reset: PRNGKey
-    first_plan: PRNGKey
+    solve: PRNGKey
     rollout: PRNGKey
+
+    @property
+    def update(self) -> PRNGKey:
+        return jax.random.fold_in(self.reset, 1)
 
 
 def _keys(learner: Learner) -> _Keys:
@@ -190,21 +221,39 @@ def _keys(learner: Learner) -> _Keys:
     return _Keys(*jax.random.split(jax.random.fold_in(learner.key, learner.episode), 3))
 
 
-def _solve(experiment: Experiment, learner: Learner, final: bool = False) -> Solution:
-    """Builds this episode's problem and plans from the initial state."""
+def _turn(learner: Learner) -> Turn:
     keys = _keys(learner)
-    problem = experiment.method.problem(
-        Context(
-            task=experiment.task,
-            belief=learner.belief,
-            settings=experiment.settings,
-            episode=int(learner.episode),
-            exploring=bool(learner.exploring),
-            final=final,
-            key=sample_key(learner.key),
-        )
+    seed = int(jax.random.bits(keys.reset, dtype=jnp.uint32)) >> 1  # some systems take 31 bits only
+    return Turn(int(learner.episode), seed, keys.rollout)
+
+
+STARTS = 8
+"""Initial states that a problem has."""
+
+
+def context_of(experiment: Experiment, learner: Learner, final: bool = False) -> Context:
+    """What the method may use at this episode."""
+    return Context(
+        task=experiment.task,
+        belief=learner.belief,
+        settings=experiment.settings,
+        episode=int(learner.episode),
+        exploring=bool(learner.exploring) and not final,
+        final=final,
+        key=sample_key(learner.key),
+        starts=draw_starts(experiment.task, jax.random.fold_in(_keys(learner).reset, 2)),
     )
-    return experiment.solver.solve(problem, experiment.task.reset(keys.reset), keys.first_plan)
+
+
+def draw_starts(task: Task, key: PRNGKey) -> Float[Array, "K dx"]:
+    """Initial states as the learner expects them; the true system is not asked."""
+    return jnp.stack([jnp.asarray(task.start(each)) for each in jax.random.split(key, STARTS)])
+
+
+def _solve(experiment: Experiment, learner: Learner, context: Context) -> tuple[Any, Solution, Any]:
+    """Builds this episode's problem and solves it."""
+    problem = experiment.method.problem(context)
+    return problem, *experiment.solver.solve(problem, learner.solver, _keys(learner).solve)
 
 
 def _change(learner: Learner, **fields: object) -> Learner:
@@ -212,31 +261,3 @@ def _change(learner: Learner, **fields: object) -> Learner:
     names = list(fields)
     values = [jnp.asarray(value) if isinstance(value, bool) else value for value in fields.values()]
     return eqx.tree_at(lambda tree: [getattr(tree, name) for name in names], learner, values)
-
-
-def _record(
-    experiment: Experiment, learner: Learner, phase: Phase, run: Run, objection: str | None, seconds: float
-) -> Record:
-    task = experiment.task
-    cost = float(aggregate(jnp.asarray(run.episode.costs), task.aggregation))
-    excess = violation(cost, task.budget)
-    problem = run.solution.policy.problem
-    return Record(
-        episode=int(learner.episode),
-        phase=phase,
-        reward=float(run.episode.rewards.sum()),
-        cost=cost,
-        budget=task.budget,
-        violation=excess,
-        safe=excess == 0,
-        feasible=run.infeasible_plans == 0,
-        exploring=bool(problem.exploring),
-        uncertainty=run.information,
-        samples=0 if problem.samples is None else len(problem.samples),
-        infeasible_plans=run.infeasible_plans,
-        worst_plan=run.worst_plan,
-        planned_information=float(run.solution.evaluation.information),
-        evaluated=run.evaluated,
-        objection=objection,
-        seconds=seconds,
-    )

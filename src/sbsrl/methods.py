@@ -5,23 +5,29 @@ from dataclasses import dataclass
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ._jax import PLAN
-from .belief.protocol import Belief, Samples, Uncertainty
+from .belief.protocol import Belief, Calibrated, Samples, Uncertainty
 from .errors import UserError, unknown
-from .problem import Only, Penalties, Problem, at_many
-from .settings import Settings
+from .model import Model
+from .policy import Policy
+from .problem import Only, Problem, at_many
+from .settings import MethodSettings, Settings
+from .shape import episode_shape
+from .solve.protocol import Solution
 from .task import Task
-from .theory import Episodes, exploration_threshold
-from .types import Action, Dynamics, PRNGKey, Scalar, State
+from .theory.exploration import exploration_threshold
+from .types import Action, PRNGKey, Scalar, State
+from .validation import Whole, declared
 
-__all__ = ["METHODS", "Method", "make_method", "threshold_at_width_one"]
+__all__ = ["CONTROL", "DEFAULT", "METHODS", "REFERENCE", "Context", "Method", "make_method", "threshold_at_width_one"]
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a method may use to build its problem."""
+    """What a method may use to build its problem and its policy."""
 
     task: Task
     belief: Belief
@@ -33,73 +39,92 @@ class Context:
     """Whether this is the policy that is returned in the end, which explores no more."""
     key: PRNGKey
     """Of the samples; the same in all episodes of a run."""
+    starts: Float[Array, "K dx"]
+    """Initial states."""
 
     def threshold(self) -> Scalar:
         """d_sigma^n: fixed; or d_sigma^0 B / beta_n; or that of an accuracy epsilon of the returns (theorem merged)."""
         shrinking = threshold_at_width_one(self.task, self.settings)
         if shrinking is None:
-            return jnp.asarray(self.settings.exploration_threshold)
+            return jnp.asarray(self.settings.method.exploration_threshold)
+        assert isinstance(self.belief, Calibrated)
         return shrinking / jnp.max(self.belief.width())
 
     def draw_samples(self) -> Samples:
         """f_n^1 .. f_n^M."""
-        return self.belief.samples(self.key, self.settings.samples)
+        return self.belief.samples(self.key, self.settings.method.samples)
 
 
 def threshold_at_width_one(task: Task, settings: Settings) -> float | None:
     """beta_n d_sigma^n of a threshold that shrinks, and None for one that is fixed; refuses what means nothing."""
-    bound, scale = task.prior.bound, set(task.prior.scale)
-    if not (settings.accuracy or settings.shrinking):
+    method, gp = settings.method, task.prior.gp
+    if not (method.accuracy or method.shrinking):
         return None
-    if bound is None:
+    if gp is None or gp.bound is None:
         raise UserError(
             f"a threshold that shrinks needs a bound on the mismatch, and prior '{task.prior.name}' has none; use "
             "another prior, or accuracy=0, shrinking=false and a fixed exploration_threshold."
         )
-    if not settings.accuracy:
-        return settings.exploration_threshold * bound
-    if len(scale) > 1 or settings.uncertainty != "deviation":
+    if not method.accuracy:
+        return method.exploration_threshold * gp.bound
+    if len(set(gp.scale)) > 1 or getattr(settings.belief, "uncertainty", None) != "deviation":
         raise UserError(
             "accuracy needs uncertainty=deviation and one scale for all outputs, since then s_n is that of theorem 2; "
             "set them, or use accuracy=0 and a fixed exploration_threshold."
         )
     # lambda_n is proportional to beta_n
-    return scale.pop() * exploration_threshold(settings.accuracy, 1.0, Episodes.of(task), settings.form)
+    return gp.scale[0] * exploration_threshold(method.accuracy, 1.0, episode_shape(task), method.form)
+
+
+def _no_check(task: Task, settings: Settings) -> None:
+    """Nothing that this method could be asked is refused."""
+
+
+def _as_solved(context: Context, solution: Solution) -> Policy:
+    """The policy that the solver found."""
+    return solution.policy
 
 
 @dataclass(frozen=True)
 class Method:
-    """A name, a line about it, and how its problem is built."""
+    """A name, a line about it, how its problem is built, and how its policy acts."""
 
     name: str
     summary: str
     problem: Callable[[Context], Problem]
+    policy: Callable[[Context, Solution], Policy] = _as_solved
+    """What is played: the solution's policy, or a wrapper of it that may act differently, such as a safety filter."""
+    settings: type[MethodSettings] = MethodSettings
+    check: Callable[[Task, Settings], None] = _no_check
+    """Refuses settings that mean nothing for this method."""
     explores: bool = False
     """Whether its problem has an exploration constraint while it can be met."""
     cautious: bool = False
     """Whether its problem demands safety on every sample, which is what the theorems are about."""
+    needs_equations: bool = False
+    """Whether it plans with the true dynamics: a reference, not a method."""
+
+    def demands_information(self, settings: Settings) -> bool:
+        """Whether information is demanded at first: a threshold of nothing is none."""
+        return self.explores and bool(settings.method.accuracy or settings.method.exploration_threshold)
 
 
-def _problem(
-    context: Context,
-    samples: Samples | None,
-    nominal: Dynamics | None = None,
-    curious: bool = False,
-) -> Problem:
-    task, belief, settings = context.task, context.belief, context.settings
-    uncertainty = belief.uncertainty()
+def _problem(context: Context, samples: Samples | None, nominal: Model | None = None, curious: bool = False) -> Problem:
+    task, belief, method = context.task, context.belief, context.settings.method
+    uncertainty, nominal = belief.uncertainty(), nominal or belief.nominal()
+    tightening = np.broadcast_to(method.tightening, len(task.costs))
     return Problem(
-        reward=Curiosity(uncertainty) if curious else task.reward,
-        nominal=nominal or belief.nominal(),
-        cost=task.cost,
-        aggregation=task.aggregation,
+        objective=Curiosity(uncertainty) if curious else None,
+        nominal=nominal,
         samples=samples,
-        bound=jnp.asarray(task.budget - settings.tightening, PLAN),
+        bounds=jnp.asarray([c.budget - t for c, t in zip(task.costs, tightening, strict=True)], PLAN),
+        aggregations=tuple(cost.aggregation for cost in task.costs),
         uncertainty=uncertainty,
         threshold=jnp.asarray(context.threshold() if context.exploring else 0.0, PLAN),
-        steps=jnp.asarray(settings.horizon, jnp.int32),
+        steps=jnp.asarray(task.horizon, jnp.int32),
         exploring=jnp.asarray(context.exploring or curious),
-        penalties=Penalties(settings.cost_penalty, settings.exploration_penalty, settings.slack),
+        starts=context.starts,
+        key=context.key,
     )
 
 
@@ -119,16 +144,56 @@ def unsafe(context: Context) -> Problem:
     return _problem(context, None)
 
 
+@dataclass(frozen=True)
+class ActSafeSettings(MethodSettings):
+    """Problem (1), and for how long to explore before."""
+
+    actsafe_episodes: int = declared(
+        Whole(0), 3, "episodes of pure exploration before exploitation begins", counts_episodes=True
+    )
+
+
 def actsafe(context: Context) -> Problem:
     """Pure exploration for the first episodes, then pure exploitation; safe on every sample throughout."""
-    curious = context.episode < context.settings.actsafe_episodes and not context.final
+    assert isinstance(context.settings.method, ActSafeSettings)
+    curious = context.episode < context.settings.method.actsafe_episodes and not context.final
     return _problem(context, context.draw_samples(), curious=curious)
+
+
+def _check_phases(task: Task, settings: Settings) -> None:
+    """Refuses exploration that never ends."""
+    assert isinstance(settings.method, ActSafeSettings)
+    phase, episodes = settings.method.actsafe_episodes, settings.run.episodes
+    if episodes < phase:
+        raise UserError(
+            f"actsafe would explore for {phase} episodes and the run has {episodes}; use at least {phase} episodes, "
+            f"or set actsafe_episodes to {episodes} or less."
+        )
+
+
+def _check_threshold(task: Task, settings: Settings) -> None:
+    """Refuses a threshold that means nothing, or that no policy could ever meet."""
+    threshold_at_width_one(task, settings)
+    if settings.method.accuracy:
+        return
+    most = task.horizon * settings.belief.largest_uncertainty(task)
+    if settings.method.exploration_threshold > most:
+        raise UserError(
+            f"no episode can meet exploration_threshold={settings.method.exploration_threshold:g}: {task.horizon} "
+            f"steps give at most {most:.4g}, even where nothing is known; use less."
+        )
 
 
 def oracle(context: Context) -> Problem:
     """Plans with the true dynamics: what the same planner could earn at best."""
-    truth = context.task.dynamics
+    assert context.task.equations is not None
+    truth = context.task.equations.model
     return _problem(context, Only(truth), truth)
+
+
+def _check_equations(task: Task, settings: Settings) -> None:
+    if task.equations is None:
+        raise UserError(f"the equations of {task.name} are not known, so nothing can plan with them.")
 
 
 class Curiosity(eqx.Module):
@@ -148,20 +213,38 @@ METHODS = {
     method.name: method
     for method in (
         Method(
-            "sbsrl", "safe on every sampled dynamics, exploration as a constraint", sbsrl, explores=True, cautious=True
+            "sbsrl",
+            "safe on every sampled dynamics, exploration as a constraint",
+            sbsrl,
+            check=_check_threshold,
+            explores=True,
+            cautious=True,
         ),
-        Method("mean", "safe on the mean dynamics only, otherwise as sbsrl", mean, explores=True),
+        Method(
+            "mean", "safe on the mean dynamics only, otherwise as sbsrl", mean, check=_check_threshold, explores=True
+        ),
         Method(
             "actsafe",
             "explores purely for a few episodes, then exploits; safe on every sample",
             actsafe,
+            settings=ActSafeSettings,
+            check=_check_phases,
             cautious=True,
         ),
         Method("greedy", "sbsrl without the exploration constraint", sbsrl, cautious=True),
         Method("unsafe", "greedy without any safety constraint", unsafe),
-        Method("oracle", "the same planner knowing the true dynamics, as a reference", oracle),
+        Method(
+            "oracle",
+            "the same planner knowing the true dynamics, as a reference",
+            oracle,
+            check=_check_equations,
+            needs_equations=True,
+        ),
     )
 }
+
+DEFAULT, REFERENCE, CONTROL = METHODS["sbsrl"], METHODS["oracle"], METHODS["mean"]
+"""What is run unless said otherwise; what no method can beat; and the one that trusts its mean, for comparison."""
 
 
 def make_method(name: str) -> Method:

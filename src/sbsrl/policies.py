@@ -12,7 +12,7 @@ from .types import Action, State
 
 __all__ = ["Parameters", "PolicyClass"]
 
-Parameters = Float[Array, " k"]
+Parameters = Float[Array, " p"]
 
 
 class PolicyClass(eqx.Module):
@@ -41,7 +41,7 @@ class PolicyClass(eqx.Module):
         sizes = points or self.points
         return [np.linspace(a, b, n) for a, b, n in zip(self.low, self.high, sizes, strict=True)]
 
-    def lattice(self, points: tuple[int, ...] | None = None) -> Float[Array, "P k"]:
+    def lattice(self, points: tuple[int, ...] | None = None) -> Float[Array, "P p"]:
         """The finite class: all combinations of these values, the last parameter changing fastest."""
         grids = np.meshgrid(*self.axes(points), indexing="ij")
         return jnp.asarray(np.stack([grid.ravel() for grid in grids], axis=-1))

@@ -4,14 +4,14 @@
     subject to  J_c(pi, f_n^m) <= d - Delta_zeta   for every m = 1 .. M       (safety)
                 J_{s_n}(pi, mu_n) >= d_sigma^n                                (exploration)
 
-with fixed penalties:
+With several costs, safety is demanded for each. With fixed penalties:
 
     J_r(mu_n) - lambda_c sum_m max(J_c(f_n^m) - d + Delta_zeta, 0) - lambda_sigma max(d_sigma^n - J_s(mu_n), 0)
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,11 +19,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from .belief.protocol import Samples, Uncertainty
-from .task import Aggregation, aggregate
-from .types import Actions, Dynamics, Flag, Index, Scalar, State, States, TransitionFunction
+from .costs import Aggregation, aggregate
+from .model import Model
+from .types import Actions, Dynamics, Flag, Index, PRNGKey, Scalar, State, States, TransitionFunction
 
 __all__ = [
     "Candidates",
+    "Constraint",
     "Evaluation",
     "Excess",
     "Only",
@@ -36,12 +38,16 @@ __all__ = [
     "information",
     "nominal_return",
     "nominal_returns",
+    "over_costs",
     "penalised",
     "penalties",
     "rollout",
     "rollouts",
     "surplus",
 ]
+
+Constraint = Literal["each", "mean"]
+"""Whether the budget bounds the cost on every sample, or its mean over the samples."""
 
 
 @dataclass(frozen=True)
@@ -61,39 +67,43 @@ class Penalties:
 
 
 class Only(eqx.Module):
-    """A set of samples with a single member: safety on the nominal dynamics, or on none but the true one."""
+    """A set of samples with a single member: safety on the nominal model, or on none but the true one."""
 
-    dynamics: Dynamics
+    model: Model
 
     def __len__(self) -> int:
         return 1
 
-    def member(self, m: Index) -> Dynamics:
-        return self.dynamics
+    def member(self, m: Index) -> Model:
+        return self.model
 
 
 class Problem(eqx.Module):
     """What is to be solved before an episode: an objective and two constraints."""
 
-    reward: TransitionFunction
-    """r, or what a method maximises in its place."""
-    nominal: Dynamics
-    """mu_n: the objective and the exploration constraint are judged on it."""
-    cost: TransitionFunction
-    aggregation: Aggregation = eqx.field(static=True)
+    objective: TransitionFunction | None
+    """What a method maximises in the place of the nominal model's reward; None: that reward."""
+    nominal: Model
+    """mu_n: the objective and the exploration constraint are evaluated on it."""
     samples: Samples | None
     """f_n^1 .. f_n^M: safety is demanded on each; None demands nothing."""
-    bound: Scalar
-    """d - Delta_zeta."""
+    bounds: Float[Array, " k"]
+    """d - Delta_zeta of each cost."""
+    aggregations: tuple[Aggregation, ...] = eqx.field(static=True)
+    """How each cost of an episode is formed from its steps."""
     uncertainty: Uncertainty
     """s_n."""
     threshold: Scalar
     """d_sigma^n; 0 demands nothing."""
     steps: Index
-    """How many steps of a plan gather information: what lies beyond the end of the episode teaches nothing."""
+    """How many steps gather information: what lies beyond the end of the episode teaches nothing."""
     exploring: Flag
     """Whether the method asks for exploration, by the threshold or by its objective."""
-    penalties: Penalties = eqx.field(static=True)
+    starts: Float[Array, "K dx"]
+    """Initial states: draws from rho_0, as far as it is known."""
+    key: PRNGKey
+    """Of the noise of samples that draw their next state."""
+    constraint: Constraint = eqx.field(static=True, default="each")
 
     def demanding(self, threshold: Scalar, steps: int) -> "Problem":
         """The same problem, with so much information to be gathered in so many steps."""
@@ -101,9 +111,16 @@ class Problem(eqx.Module):
         return eqx.tree_at(fields, self, (threshold, jnp.asarray(steps, jnp.int32)))
 
     @property
-    def sample_count(self) -> int:
-        """M."""
-        return 0 if self.samples is None else len(self.samples)
+    def reward(self) -> TransitionFunction:
+        """r: what is maximised."""
+        return self.nominal.reward if self.objective is None else self.objective
+
+    @property
+    def constraint_count(self) -> int:
+        """How many safety constraints there are: M, or one for their mean."""
+        if self.samples is None:
+            return 0
+        return 1 if self.constraint == "mean" else len(self.samples)
 
 
 Candidates = Float[Array, "H da C"]
@@ -118,18 +135,18 @@ class Evaluation(NamedTuple):
     value: Float[Array, "..."]
     """The penalised objective, or -inf where it was not needed."""
     violation: Float[Array, "..."]
-    """max_m max(J_c(f_n^m) - d + Delta_zeta, 0)."""
+    """max_m max(J_c(f_n^m) - d + Delta_zeta, 0), over all costs."""
     information: Float[Array, "..."]
     """J_{s_n}(mu_n), or 0 where no exploration is demanded."""
 
 
 class Excess(NamedTuple):
-    """By how much candidates exceed the bound on one dynamics."""
+    """By how much a candidate, or each of many, exceeds the bounds under one safety constraint."""
 
-    charged: Float[Array, " C"]
-    """max(J_c(f) - d + Delta_zeta, 0) with the slack on top of the costs: what the penalty is for."""
-    beyond: Float[Array, " C"]
-    """The same without slack: 0 means feasible."""
+    charged: Float[Array, "..."]
+    """max(J_c(f) - d + Delta_zeta, 0) with the slack on top of the costs, summed over the costs: what is penalised."""
+    beyond: Float[Array, "..."]
+    """The same without slack, and the largest over the costs: 0 means feasible."""
 
 
 def feasible(evaluation: Evaluation) -> Bool[Array, "..."]:
@@ -169,6 +186,21 @@ def rollouts(dynamics: Dynamics, x: State, actions: Candidates) -> Trajectories:
     return jnp.concatenate([start[None], after])
 
 
+def drawn_rollouts(model: Model, x: State, actions: Candidates, key: PRNGKey) -> Trajectories:
+    """x_0 .. x_H of every candidate; a model that draws has the same noise for all candidates."""
+    if not model.stochastic:
+        return rollouts(model, x, actions)
+
+    def step(x: Float[Array, "dx C"], now: tuple[Array, PRNGKey]) -> tuple[Float[Array, "dx C"], Float[Array, "dx C"]]:
+        a, noise = now
+        y = jax.vmap(lambda x, a: model.draw(x, a, noise), in_axes=-1, out_axes=-1)(x, a)
+        return y, y
+
+    start = jnp.broadcast_to(x[:, None], (x.shape[0], actions.shape[-1]))
+    _, after = jax.lax.scan(step, start, (actions, jax.random.split(key, len(actions))))
+    return jnp.concatenate([start[None], after])
+
+
 def along(g: TransitionFunction, states: Trajectories, actions: Candidates) -> Float[Array, "H C"]:
     """g at every step of every candidate, all at once if it can be asked for many."""
     if many := getattr(g, "many", None):
@@ -202,37 +234,68 @@ def information(problem: Problem, states: Trajectories, actions: Candidates) -> 
     return jnp.sum(jnp.where((jnp.arange(steps, dtype=jnp.int32) < problem.steps)[:, None], gained, 0), axis=0)
 
 
-def excess(problem: Problem, dynamics: Dynamics, x: State, actions: Candidates) -> Excess:
-    """What is too much for one dynamics."""
-    states = rollouts(dynamics, x, actions)
-    beyond = _hinge(surplus(problem, states, actions, 0.0))
-    if not problem.penalties.slack:
-        return Excess(beyond, beyond)
-    return Excess(_hinge(surplus(problem, states, actions, problem.penalties.slack)), beyond)
+Rollout = Callable[[Model, PRNGKey], Trajectories]
+"""How the trajectories of a model are computed; the key is of its noise."""
 
 
-def surplus(problem: Problem, states: Trajectories, actions: Candidates, slack: float) -> Float[Array, " C"]:
-    """J_c(f) - d + Delta_zeta along the trajectories of one dynamics, with a slack that grows along them."""
-    costs = along(problem.cost, states, actions)
-    if slack:
-        costs += jnp.linspace(0, slack, costs.shape[0], dtype=costs.dtype)[:, None]
-    return jax.vmap(lambda c: aggregate(c, problem.aggregation), in_axes=-1)(costs) - problem.bound
+def excess(problem: Problem, m: Index, x: State, actions: Candidates, slack: float = 0.0) -> Excess:
+    """By how much the candidates exceed the bounds of safety constraint m: on sample m, or on the mean of all."""
+
+    def roll(model: Model, key: PRNGKey) -> Trajectories:
+        return drawn_rollouts(model, x, actions, key)
+
+    exact = over_costs(surplus(problem, m, roll, actions))
+    if not slack:
+        return exact
+    return exact._replace(charged=over_costs(surplus(problem, m, roll, actions, slack)).charged)
 
 
-def _hinge(surplus: Float[Array, " C"]) -> Float[Array, " C"]:
+def over_costs(surplus: Float[Array, "k *C"]) -> Excess:
+    """What is charged is the sum of the hinges of all costs; what decides about feasibility is the largest."""
     hinge = jnp.maximum(surplus, 0)
-    return jnp.where(jnp.isnan(hinge), jnp.inf, hinge)  # a trajectory that is not a number is not safe
+    hinge = jnp.where(jnp.isnan(hinge), jnp.inf, hinge)  # a trajectory that is not a number is not safe
+    return Excess(jnp.sum(hinge, axis=0), jnp.max(hinge, axis=0))
 
 
-def explored(problem: Problem, returns: Float[Array, "..."], gathered: Float[Array, "..."]) -> Float[Array, "..."]:
+def surplus(problem: Problem, m: Index, roll: Rollout, actions: Candidates, slack: float = 0.0) -> Float[Array, "k C"]:
+    """J_c - d + Delta_zeta of each cost under safety constraint m, with a slack that grows along the trajectories."""
+    assert problem.samples is not None
+    samples = problem.samples
+
+    def cost(m: Index) -> Float[Array, "k C"]:
+        model = samples.member(m)
+        return _path_costs(problem, model, roll(model, jax.random.fold_in(problem.key, m)), actions, slack)
+
+    if problem.constraint == "each":
+        return cost(m) - problem.bounds[:, None]
+    each = jax.lax.map(cost, jnp.arange(len(samples), dtype=jnp.int32))
+    return jnp.mean(each, axis=0) - problem.bounds[:, None]
+
+
+def _path_costs(
+    problem: Problem, model: Model, states: Trajectories, actions: Candidates, slack: float
+) -> Float[Array, "k C"]:
+    """Every cost of every trajectory, aggregated."""
+    costs = jax.vmap(jax.vmap(model.costs, in_axes=-1, out_axes=-1))(states[:-1], actions, states[1:])  # [H, k, C]
+    if slack:
+        costs += jnp.linspace(0, slack, costs.shape[0], dtype=costs.dtype)[:, None, None]
+    over_time = [
+        jax.vmap(lambda c, how=how: aggregate(c, how), in_axes=-1)(costs[:, i])
+        for i, how in enumerate(problem.aggregations)
+    ]
+    return jnp.stack(over_time)
+
+
+def explored(
+    problem: Problem, weights: Penalties, returns: Float[Array, "..."], gathered: Float[Array, "..."]
+) -> Float[Array, "..."]:
     """The value but for the cost: J_r - lambda_sigma max(d_sigma - J_s, 0)."""
-    return returns - problem.penalties.exploration * jnp.maximum(problem.threshold - gathered, 0)
+    return returns - weights.exploration * jnp.maximum(problem.threshold - gathered, 0)
 
 
-def penalties(problem: Problem, hinges: Float[Array, "..."]) -> Float[Array, "..."]:
+def penalties(weights: Penalties, hinges: Float[Array, "..."]) -> Float[Array, "..."]:
     """lambda_c max(J_c(f^m) - d + Delta_zeta, 0)."""
-    weight = problem.penalties.cost
-    return weight * hinges if weight > 0 else jnp.zeros_like(hinges)
+    return weights.cost * hinges if weights.cost > 0 else jnp.zeros_like(hinges)
 
 
 def penalised(value: Float[Array, "..."], penalties: Float[Array, "... M"]) -> Float[Array, "..."]:

@@ -1,109 +1,88 @@
-"""All settings of a run, in one flat record. Every field's text is its help on the command line."""
+"""All settings of a run, in four groups. What a group has is declared beside what it sets.
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, get_type_hints
+A setting has a full name, such as `solver.horizon`, and its last part alone where no other group has the same.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any
 
 from .errors import UserError, unknown
+from .parts import PARTS, BeliefSettings, SolverSettings, find_part
+from .validation import Flag as YesOrNo
+from .validation import Kind, Number, Numbers, Whole, Word, declared, kinds, validate
 
-__all__ = ["PRESETS", "Settings", "make_settings", "parse_setting"]
-
-
-def _setting(default: Any, text: str, least: float = -math.inf, most: float = math.inf) -> Any:
-    return field(default=default, metadata={"help": text, "least": least, "most": most})
-
-
-def _of_the_task(text: str, least: float = -math.inf) -> Any:
-    """A setting that has no sensible value without a task: every task brings its own."""
-    return field(metadata={"help": text, "least": least, "most": math.inf})
+__all__ = ["PRESETS", "MethodSettings", "RunSettings", "Settings", "Text", "make_settings", "parse_setting"]
 
 
-WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+@dataclass(frozen=True)
+class RunSettings:
+    """What is run, for how long, and when it stops."""
+
+    prior: str = declared(Word(), text="what is known beforehand: the name of one of the task's priors")
+    budget: tuple[float, ...] = declared(Numbers(), text="d: bound on the aggregated cost of an episode, one per cost")
+    data: str = declared(Word(), "", "offline transitions, a file of 'sbsrl collect', in place of those of the prior")
+    episodes: int = declared(Whole(1, 10_000), 10, "episodes on the true system before the final policy")
+    stop_when_learned: bool = declared(
+        YesOrNo(), False, "stop as soon as exploration is infeasible (Algorithm 1) instead of going on greedily"
+    )
+    inconsistent: str = declared(
+        Word(("stop", "prior")),
+        "stop",
+        "what to do when confidence sets have no common point: stop, or prior, which plays the prior policy then",
+    )
+    step_timeout: float = declared(
+        Number(0), 60.0, "seconds within which the true system must answer a step; 0 waits for ever"
+    )
+
+    def __post_init__(self) -> None:
+        validate(self, "run.")
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """How Problem (1) is posed: samples, tightening, exploration."""
+
+    tightening: tuple[float, ...] = declared(
+        Numbers(Number(0)),
+        text="Delta: by how much plans must stay below the budget, one for all costs or one per cost",
+    )
+    exploration_threshold: float = declared(
+        Number(0), text="d_sigma: information that an episode must promise to explore (nats)"
+    )
+    samples: int = declared(Whole(1, 10_000), 30, "M: dynamics sampled from the belief per episode")
+    accuracy: float = declared(
+        Number(0), 0.0, "epsilon: if positive, d_sigma^n follows from it (theorem 2) instead of exploration_threshold"
+    )
+    shrinking: bool = declared(
+        YesOrNo(), False, "multiply exploration_threshold by B / beta_n, as theorem 2 does, instead of keeping it fixed"
+    )
+    exploration_tolerance: float = declared(
+        Number(0, 1), 0.05, "share of d_sigma that may be missing before exploration counts as infeasible"
+    )
+    form: str = declared(Word(("sharp", "paper")), "sharp", "of the bounds on returns that theorem 2 uses")
+
+    def __post_init__(self) -> None:
+        validate(self, "method.")
 
 
 @dataclass(frozen=True)
 class Settings:
     """What can be set with `--set key=value`."""
 
-    prior: str = _of_the_task(
-        "what is known (pendulum: simulator, careful, none; cartpole: offline, none; ledge: slope, waves, motor)"
-    )
-    budget: float = _of_the_task("d: bound on the aggregated cost of an episode")
-    tightening: float = _of_the_task("Delta: by how much plans must stay below the budget", 0)
-    exploration_threshold: float = _of_the_task("d_sigma: nats of information an episode must promise to explore", 0)
-    data: str = _setting("", "offline transitions, a file of 'sbsrl collect', in the place of those of the prior")
-    episodes: int = _setting(10, "episodes on the true system before the final policy", 1, 10_000)
-    samples: int = _setting(30, "M: dynamics sampled from the belief at each episode", 1, 10_000)
-    accuracy: float = _setting(
-        0.0, "epsilon: if positive, d_sigma^n shrinks with beta_n (theorem 2) and exploration_threshold is not used", 0
-    )
-    shrinking: bool = _setting(
-        False, "multiply exploration_threshold by B / beta_n, as theorem 2 does, instead of keeping it fixed"
-    )
-    exploration_tolerance: float = _setting(
-        0.05, "share of d_sigma that may be missing before exploration counts as infeasible", 0, 1
-    )
-    stop_when_learned: bool = _setting(
-        False, "stop as soon as exploration is infeasible (Algorithm 1) instead of exploiting to the last episode"
-    )
-    actsafe_episodes: int = _setting(3, "episodes that the method actsafe explores before it exploits", 0)
-    cost_penalty: float = _setting(1000.0, "lambda_c: weight of a violation, summed over the samples", 0)
-    exploration_penalty: float = _setting(10.0, "lambda_sigma: weight of missing information", 0)
-    slack: float = _setting(
-        0.0, "by how much more the end of a plan should stay below the budget: room for the plans to come", 0
-    )
-    solver: str = _setting("icem", "icem plans actions; exact, gradient and evolution search the task's policies")
-    horizon: int = _setting(20, "H: control steps a plan looks ahead", 2, 1000)
-    candidates: int = _setting(504, "action sequences in the first iteration of iCEM", 4, 1_000_000)
-    elites: int = _setting(24, "best sequences that the next iteration is fitted to", 2, 100_000)
-    iterations: int = _setting(4, "iterations of iCEM a plan", 1, 1000)
-    patience: int = _setting(3, "times the iterations may be repeated while no plan is safe on all samples", 1, 1000)
-    decay: float = _setting(1.25, "factor by which the population shrinks each iteration", 1, 100)
-    colour: float = _setting(2.0, "exponent of the coloured noise; 0 is white", 0, 10)
-    momentum: float = _setting(0.1, "weight of the old mean and deviation", 0, 1)
-    spread: float = _setting(0.5, "initial deviation, as a share of half the action range", 1e-6, 10)
-    keep: float = _setting(0.3, "share of the elites carried to the next iteration and step, at least one", 0, 1)
-    gradient_elites: int = _setting(0, "kept elites that each iteration improves by gradients; 0 is none", 0, 100_000)
-    sampler: str = _setting("pathwise", "what samples are: pathwise, truncated or particles")
-    features: int = _setting(128, "Fourier features of a sampled function (even)", 2, 1_000_000)
-    estimator: str = _setting("paired", "how Fourier features are drawn: paired, phased or orthogonal")
-    uncertainty: str = _setting("information", "s_n: information (nats) or deviation (units of the state)")
-    delta: float = _setting(0.1, "probability with which confidence sets may fail", 1e-12, 1 - 1e-12)
-    convention: str = _setting("corrected", "of the confidence width beta_n: corrected, or paper")
-    form: str = _setting("sharp", "of the bounds on returns that theorem 2 uses: sharp, or paper")
-    fitted: bool = _setting(False, "fit kernel, scale and noise after each episode; then no guarantee holds")
+    run: RunSettings
+    method: MethodSettings
+    belief: BeliefSettings
+    solver: SolverSettings
 
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            _check_range(item.name, getattr(self, item.name), item.metadata["least"], item.metadata["most"])
-        if self.candidates < 2 * self.elites:
-            raise UserError(
-                f"candidates={self.candidates} is less than twice elites={self.elites}; "
-                f"set candidates to at least {2 * self.elites}, or fewer elites."
-            )
-        if self.features % 2:
-            raise UserError(
-                f"features={self.features} must be even: half are cosines, half sines; use {self.features + 1}."
-            )
-
-
-def _check_kind(name: str, value: Any) -> None:
-    kinds = get_type_hints(Settings)
-    if name not in kinds:
-        raise unknown("setting", name, kinds)
-    if type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):
-        raise UserError(f"{name} wants {WANTED[kinds[name]]} and got {value!r}.")
-
-
-def _check_range(name: str, value: Any, least: float, most: float) -> None:
-    if isinstance(value, str):
-        return
-    if not math.isfinite(value):
-        raise UserError(f"{name}={value} is not a finite number.")
-    if not least <= value <= most:
-        limits = f"at least {least:g}" if math.isinf(most) else f"between {least:g} and {most:g}"
-        raise UserError(f"{name}={value:g} is out of range; it must be {limits}.")
+    def plain(self) -> dict[str, dict[str, Any]]:
+        """All values, group by group, with the names of the parts: what config.json has."""
+        return {
+            "run": asdict(self.run),
+            "method": asdict(self.method),
+            "belief": {"name": self.belief.name, **asdict(self.belief)},  # type: ignore[call-overload]
+            "solver": {"name": self.solver.name, **asdict(self.solver)},  # type: ignore[call-overload]
+        }
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -111,36 +90,103 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"candidates": 1000, "elites": 100, "iterations": 5, "momentum": 0.2, "colour": 0.2},
     "smoke": {"episodes": 3, "samples": 8, "candidates": 124, "elites": 12, "iterations": 3, "features": 64},
 }
+"""What a preset changes, in every group that has a setting of that name; a task may have presets of its own."""
+
+DEFAULT_PARTS = {"belief": "gp", "solver": "icem"}
 
 
-def parse_setting(text: str) -> tuple[str, Any]:
-    """'key=value' with the value in the type of that key."""
+class Text(str):
+    """A value as it was typed, to be read in the kind of its setting."""
+
+    __slots__ = ()
+
+
+def parse_setting(text: str) -> tuple[str, Text]:
+    """'key=value' in two; the value is read when it is known what the key means."""
     name, found, value = text.partition("=")
     if not found:
         raise UserError(f"--set wants key=value and got '{text}'; for example --set samples=50.")
-    types = get_type_hints(Settings)
-    if name not in types:
-        raise unknown("setting", name, types)
-    kind = types[name]
-    try:
-        return name, _convert(value, kind)
-    except ValueError:
-        raise UserError(f"{name} wants {WANTED[kind]} and got '{value}'.") from None
+    return name, Text(value)
 
 
-def _convert(value: str, kind: Any) -> Any:
-    if kind is bool:
-        answers = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-        if value.lower() not in answers:
-            raise ValueError
-        return answers[value.lower()]
-    return kind(value)
+Classes = Mapping[str, Any]
+"""The class of settings of each group."""
 
 
-def make_settings(task: Mapping[str, Any], preset: str, changes: Mapping[str, Any]) -> Settings:
-    """The task's own settings, the preset's, then these changes; the later ones win."""
-    if preset not in PRESETS:
-        raise unknown("preset", preset, PRESETS)
+def make_settings(method_settings: Any, layers: Sequence[Mapping[str, Any]], changes: Mapping[str, Any]) -> Settings:
+    """Settings from layers, of which later ones win, and changes, which must all mean something.
+
+    A layer (the task's own settings, a preset) may have settings for parts that are not chosen.
+    """
+    classes = {"run": RunSettings, "method": method_settings, **_chosen_parts(layers, changes)}
+    values: dict[str, dict[str, Any]] = {group: {} for group in classes}
+    for layer in layers:
+        for name, value in layer.items():
+            for group, item in _places(name, classes):
+                values[group][item] = _read(group, item, value, classes)
     for name, value in changes.items():
-        _check_kind(name, value)
-    return Settings(**{**task, **PRESETS[preset], **changes})
+        if name not in PARTS:
+            group, item = find_setting(name, classes)
+            values[group][item] = _read(group, item, value, classes)
+    return Settings(**{group: _build(classes[group], values[group]) for group in classes})
+
+
+def _chosen_parts(layers: Sequence[Mapping[str, Any]], changes: Mapping[str, Any]) -> Classes:
+    names = dict(DEFAULT_PARTS)
+    for layer in (*layers, changes):
+        names |= {group: layer[group] for group in PARTS if group in layer}
+    return {group: find_part(group, Word().read(group, name)).load() for group, name in names.items()}
+
+
+def _read(group: str, item: str, value: Any, classes: Classes) -> Any:
+    """The value in the kind of its setting."""
+    kind: Kind = kinds(classes[group])[item]
+    return kind.parse(f"{group}.{item}", value) if isinstance(value, Text) else kind.read(f"{group}.{item}", value)
+
+
+def _build(group: Any, values: Mapping[str, Any]) -> Any:
+    missing = [item.name for item in fields(group) if item.default is MISSING and item.name not in values]
+    if missing:
+        raise UserError(f"the task says nothing about {', '.join(missing)}; give it with --set {missing[0]}=VALUE.")
+    return group(**values)
+
+
+def _places(name: str, classes: Classes) -> Iterator[tuple[str, str]]:
+    """The groups that have a setting of this name, full or short."""
+    wanted, _, item = name.rpartition(".")
+    for group, declared_by in classes.items():
+        if wanted in {"", group} and item in kinds(declared_by):
+            yield group, item
+
+
+def find_setting(name: str, classes: Classes) -> tuple[str, str]:
+    """The one setting of this name; refuses unknown and ambiguous ones."""
+    places = list(_places(name, classes))
+    if len(places) == 1:
+        return places[0]
+    if places:
+        full = " or ".join(".".join(place) for place in places)
+        raise UserError(f"'{name}' is the name of several settings; say {full}.")
+    raise _elsewhere(name, classes) or unknown("setting", name, _all_names(classes))
+
+
+def _all_names(classes: Classes) -> Iterator[str]:
+    for group, declared_by in classes.items():
+        if group in PARTS:
+            yield group
+        for item in kinds(declared_by):
+            yield from (item, f"{group}.{item}")
+
+
+def _elsewhere(name: str, classes: Classes) -> UserError | None:
+    """The complaint about a setting of a part that was not chosen."""
+    wanted, _, item = name.rpartition(".")
+    for group, parts in PARTS.items():
+        owners = [part for part, entry in parts.items() if item in kinds(entry.load())]
+        if wanted in {"", group} and owners:
+            chosen = classes[group].name
+            return UserError(
+                f"{item} is a setting of {group}={owners[0]}, and the {group} is {chosen}; leave it out, or set "
+                f"{group}={owners[0]}."
+            )
+    return None

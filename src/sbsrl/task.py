@@ -1,129 +1,127 @@
-"""The CMDP (section 3 of the paper): what is to be learned, at what cost, and what is known beforehand."""
+"""The CMDP (section 3 of the paper) as the learner may know it: what to learn, at what cost, from what prior."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import jax.numpy as jnp
+import gymnasium
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from .kernels import Kernel
+from .costs import Cost
+from .errors import UserError
+from .model import KnownModel, Signals
 from .policies import PolicyClass
-from .types import Dynamics, PRNGKey, Scalar, State, StepFunction, TransitionFunction
+from .prior import Prior
+from .types import Dynamics, PRNGKey, State, StepFunction
+from .validation import Function, Number, Numbers, Whole, Word, Words, declared, validate
 
-__all__ = ["Aggregation", "Episode", "Prior", "Task", "Transitions", "aggregate", "violation"]
-
-Aggregation = Literal["sum", "statewise"]
-
-
-def aggregate(costs: Float[Array, " T"], how: Aggregation) -> Scalar:
-    """The cost of a trajectory: J_c = sum_t c_t (`sum`), or max_t c_t, a bound on every step (`statewise`)."""
-    return jnp.sum(costs) if how == "sum" else jnp.max(costs)
+__all__ = ["Equations", "Limits", "Task"]
 
 
-def violation(cost: float, budget: float) -> float:
-    """max(J_c - d, 0): by how much the budget is exceeded; 0 means safe."""
-    return max(cost - budget, 0.0)
+class Equations(NamedTuple):
+    """The true system, written down. For the oracle, the theory and the laboratory; no way to the true system."""
 
-
-class Transitions(NamedTuple):
-    """Data (x_t, a_t, x_{t+1}) from the true transition map."""
-
-    states: Float[np.ndarray, "N dx"]
-    actions: Float[np.ndarray, "N da"]
-    next_states: Float[np.ndarray, "N dx"]
-
-
-class Episode(NamedTuple):
-    """What really happened in one episode on the true system."""
-
-    states: Float[np.ndarray, "T1 dx"]
-    actions: Float[np.ndarray, "T da"]
-    rewards: Float[np.ndarray, " T"]
-    costs: Float[np.ndarray, " T"]
-
-    @property
-    def transitions(self) -> Transitions:
-        return Transitions(self.states[:-1], self.actions, self.states[1:])
-
-
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """What is known before the first episode (assumptions 2 and 3 of the paper).
-
-    The true dynamics is f(z) = mean(z) + scale * g(z), where each g_j has norm at most `bound` in the RKHS of the
-    kernel, and is observed with noise of standard deviation `noise`. In units of `scale` this is the paper's model,
-    with one kernel and one sigma_w for all outputs, or one of each for every output.
-    """
-
-    name: str
-    mean: Dynamics
-    """mu: the best guess of the next state, often an imperfect simulator."""
-    scale: tuple[float, ...]
-    """Size of the mismatch of one control step, one number a state."""
-    kernel: Kernel | tuple[Kernel, ...]
-    """k, a function of (x, a): one for all outputs, which is fast, or one for each."""
-    noise: float | tuple[float, ...]
-    """sigma_w, in units of `scale`."""
-    bound: float | None
-    """B, or None where no bound is known."""
-    bound_source: str
-    """Where the bound comes from, in words for the certificate."""
-    informative: bool
-    """Whether it says enough for plans of the first episode to be feasible on its samples."""
-    data: Transitions | None = None
-    """Transitions of a safe behaviour, if there are any."""
-
-    def describe_kernel(self) -> str:
-        """The kernel, or the kernels of all outputs, in a line."""
-        kernels = (self.kernel,) if isinstance(self.kernel, Kernel) else self.kernel
-        return ", ".join(kernel.describe() for kernel in kernels)
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """A system, what it should do, and what it must not do."""
-
-    name: str
-    state_names: tuple[str, ...]
-    action_low: tuple[float, ...]
-    action_high: tuple[float, ...]
-    horizon: int
-    """T: control steps an episode."""
-    reset: Callable[[PRNGKey], State]
+    start: Callable[[PRNGKey], State]
     """Draws x_0 from rho_0."""
     step: StepFunction
-    """The true system, noise included. The learner sees only its outputs."""
+    """One step, noise included."""
     dynamics: Dynamics
-    """f*, for the `oracle` that learned policies are compared with. No other method reads it."""
-    reward: TransitionFunction
-    cost: TransitionFunction
-    cost_name: str
-    cost_limits: tuple[float, float]
-    """Between which the cost of one step lies; the theory needs the difference, C_max."""
-    reward_limits: tuple[float, float]
-    """Between which the reward of one step lies; the difference is R_max."""
-    input_limits: tuple[float, ...]
-    """The box |z_i| <= r_i in which (x, a) lives; infinite where nothing bounds it."""
-    process_noise: tuple[float, ...]
-    """Standard deviation of the Gaussian noise of the true system, one number a state."""
-    budget: float
-    """d."""
-    aggregation: Aggregation
-    prior: Prior
-    policies: PolicyClass | None = None
-    """The policies among which one may be searched for whole episodes; None plans actions instead."""
-    anywhere: Callable[[PRNGKey], State] | None = None
-    """Draws a state at which a simulator could be asked for a step; None where there is nothing to ask."""
-    margin: Callable[["Task"], float] | None = None
-    """Computes Delta: by how much the best policy stays below the budget on all dynamics that the prior allows."""
+    """f*: the same without noise."""
+    signals: Signals
+    noise: tuple[float, ...]
+    """Standard deviation of the Gaussian process noise, one number per state."""
 
     @property
-    def least_cost(self) -> float:
-        """The smallest aggregated cost any trajectory can have: a budget below it can never be met."""
-        low = self.cost_limits[0]
-        return low * self.horizon if self.aggregation == "sum" else low
+    def model(self) -> KnownModel:
+        """The truth as a model to plan with."""
+        return KnownModel(self.dynamics, self.signals)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds that the theory needs."""
+
+    inputs: tuple[float, ...] = declared(Numbers(Number(0.0, finite=False)))
+    """The box |z_i| <= r_i in which (x, a) lives; infinite where nothing bounds it."""
+    reward: tuple[float, float] = declared(Numbers(Number(finite=False)))
+    """Between which the reward of one step lies; the difference is R_max."""
+
+    def __post_init__(self) -> None:
+        validate(self, "the limits of ")
+        if len(self.reward) != 2 or not self.reward[0] <= self.reward[1]:
+            raise UserError(f"the limits of the reward are {self.reward}; give the lower one, then the upper.")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task:
+    """A system, what it should do, what it must not do, and what is known of it beforehand."""
+
+    name: str = declared(Word(empty=False))
+    state_names: tuple[str, ...] = declared(Words())
+    action_low: tuple[float, ...] = declared(Numbers())
+    action_high: tuple[float, ...] = declared(Numbers())
+    horizon: int = declared(Whole(1))
+    """T: the most control steps of an episode."""
+    costs: tuple[Cost, ...]
+    """Safety is demanded for each."""
+    start: Callable[[PRNGKey], State] = declared(Function())
+    """Draws an initial state, from rho_0 as far as it is known: the system itself is reset only to play."""
+    open: Callable[[], gymnasium.Env] = declared(Function())
+    """Connects to the true system. The costs of a step are in `info["cost"]`: a number, or one per cost."""
+    prior: Prior
+    signals: Signals | None = None
+    """Reward and costs where they are known functions; None: they must be learned."""
+    equations: Equations | None = None
+    limits: Limits | None = None
+    policies: PolicyClass | None = None
+    """The policies among which one may be searched for whole episodes."""
+    sample_state: Callable[[PRNGKey], State] | None = declared(Function(optional=True), None)
+    """Draws a state at which a simulator could be asked for a step; None where there is nothing to ask."""
+    safe_action: tuple[float, ...] | None = None
+    """What is sent when an episode is cut short; None sends the action of the prior's policy, if there is one."""
+
+    def __post_init__(self) -> None:
+        validate(self, "the task's ")
+        self._check_actions()
+        if not self.costs or not all(isinstance(cost, Cost) for cost in self.costs):
+            raise UserError(f"the task {self.name} needs at least one Cost, and got {self.costs!r}.")
+        if len({cost.name for cost in self.costs}) < len(self.costs):
+            raise UserError(f"two costs of {self.name} have the same name; give each its own.")
+        for cost in self.costs:
+            if cost.budget < cost.least(self.horizon):
+                raise UserError(
+                    f"no policy can meet budget={cost.budget:g}: the cost of {self.name}, {cost.name}, is never below "
+                    f"{cost.least(self.horizon):g}; raise the budget."
+                )
+        self._check_lengths()
+
+    def _check_actions(self) -> None:
+        if len(self.action_low) != len(self.action_high):
+            raise UserError(
+                f"{self.name} has {len(self.action_low)} lower and {len(self.action_high)} upper limits of actions; "
+                "give one of each per action."
+            )
+        for low, high in zip(self.action_low, self.action_high, strict=True):
+            if not low < high:
+                raise UserError(f"the actions of {self.name} lie between {low:g} and {high:g}: swap the limits.")
+        if self.safe_action is not None:
+            safe = Numbers().read("the task's safe_action", self.safe_action)
+            fits = len(safe) == self.action_size and all(
+                low <= a <= high for low, a, high in zip(self.action_low, safe, self.action_high, strict=False)
+            )
+            if not fits:
+                raise UserError(f"the safe action {list(safe)} of {self.name} is not within the limits of its actions.")
+
+    def _check_lengths(self) -> None:
+        wanted = {
+            "the limits of (x, a)": (self.limits and len(self.limits.inputs), self.state_size + self.action_size),
+            "the scale of the prior": (self.prior.gp and len(self.prior.gp.scale), self.state_size),
+            "the process noise": (self.equations and len(self.equations.noise), self.state_size),
+        }
+        for what, (given, size) in wanted.items():
+            if given is not None and given != size:
+                raise UserError(f"{what} of {self.name}: {given} numbers were given, and {size} are needed.")
 
     @property
     def state_size(self) -> int:
@@ -132,3 +130,13 @@ class Task:
     @property
     def action_size(self) -> int:
         return len(self.action_low)
+
+    @property
+    def input_size(self) -> int:
+        """d_z = d_x + d_a."""
+        return self.state_size + self.action_size
+
+    @property
+    def middle_action(self) -> Float[np.ndarray, " da"]:
+        """The action in the middle of its range."""
+        return (np.asarray(self.action_low) + np.asarray(self.action_high)) / 2

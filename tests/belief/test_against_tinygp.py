@@ -8,7 +8,7 @@ import tinygp
 
 from sbsrl.belief.fit import log_likelihood
 from sbsrl.belief.functions import Frame
-from sbsrl.belief.model import Model
+from sbsrl.belief.gp_model import GPModel
 from sbsrl.belief.posterior import Moments, Posterior
 from sbsrl.kernels import Linear, Matern, SquaredExponential, gram
 
@@ -61,7 +61,7 @@ def test_mean_variance_and_likelihood_agree(ours, theirs, count):
     """1e-8; near the data the variance is the small difference of two numbers close to 1."""
     z, queries = inputs(count), jnp.asarray(inputs(9, seed=1))
     y = np.sin(z.sum(axis=1))
-    posterior = Posterior.none(ours, jnp.asarray(NOISE), 64, 3, 1).append(jnp.asarray(z), jnp.asarray(y)[:, None])
+    posterior = Posterior.empty(ours, jnp.asarray(NOISE), 64, 3, 1).append(jnp.asarray(z), jnp.asarray(y)[:, None])
     mean, variance = Moments.of(posterior)(queries.T)
     process = tinygp.GaussianProcess(theirs, jnp.asarray(z), diag=NOISE**2)
     likelihood, conditioned = process.condition(jnp.asarray(y), queries, diag=0.0)
@@ -69,6 +69,6 @@ def test_mean_variance_and_likelihood_agree(ours, theirs, count):
     np.testing.assert_allclose(variance, conditioned.variance, atol=1e-8)
 
     frame = Frame(lambda x, a: x, jnp.zeros(1), jnp.ones(1))
-    model = Model(frame, (ours,), jnp.asarray([NOISE]))
+    model = GPModel(frame, (ours,), jnp.asarray([NOISE]))
     padded = jnp.zeros((64, 3)).at[:count].set(z), jnp.zeros((64, 1)).at[:count, 0].set(y)
     np.testing.assert_allclose(log_likelihood(model, *padded, jnp.int32(count)), likelihood, rtol=1e-8)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sbsrl.belief.centres import SHARE, Centres, KernelSum, LowRankVariance
-from sbsrl.kernels import FiniteRank, Linear
-from sbsrl.tasks.pendulum import SIMULATOR
+from sbsrl.kernels import FiniteRank, Linear, SquaredExponential
 
-NOISE, LENGTHS = SIMULATOR.noise, np.asarray(SIMULATOR.kernel.lengthscales)
+NOISE, LENGTHS = 2.5e-3, np.array([1.5, 1.5, 4.5, 2.25])
+KERNEL = SquaredExponential(tuple(LENGTHS))
 CAPACITY, POINTS = 512, 450
 
 grow = eqx.filter_jit(Centres.grow)
@@ -91,8 +91,8 @@ def test_projected_functions_differ_from_the_exact_ones_by_less_than_a_third_of_
 ):
     """In single precision, against all points in double; root mean square 0.3 sigma_w, of the mean and of samples."""
     centres, exact = swung.groups[0].centres, weights(NOISE)
-    projected = project(centres, SIMULATOR.kernel, padded(inputs), padded(exact))
-    got = evaluate(KernelSum.at(centres, SIMULATOR.kernel, projected), jnp.asarray(queries.T))
+    projected = project(centres, KERNEL, padded(inputs), padded(exact))
+    got = evaluate(KernelSum.at(centres, KERNEL, projected), jnp.asarray(queries.T))
     error = np.asarray(got).T - kernel(queries, inputs) @ exact
     assert np.sqrt(np.mean(error[:, :3] ** 2)) < 0.3 * NOISE
     assert np.sqrt(np.mean(error[:, 3:] ** 2)) < 0.3 * NOISE
@@ -104,17 +104,17 @@ def test_single_precision_cannot_destroy_a_function_however_small_the_noise(inpu
     Coefficients of an unregularised projection would be 1e8 large here, and the error 10.
     """
     noise = 1e-5
-    use, nothing = padded(np.ones(POINTS)), Centres.none(CAPACITY, 4)
-    centres = grow(nothing, SIMULATOR.kernel, padded(inputs), jnp.asarray(SHARE * noise**2), use)
+    valid, nothing = padded(np.ones(POINTS)), Centres.empty(CAPACITY, 4)
+    centres = grow(nothing, KERNEL, padded(inputs), jnp.asarray(SHARE * noise**2), valid)
     exact = weights(noise)
-    projected = project(centres, SIMULATOR.kernel, padded(inputs), padded(exact))
-    got = evaluate(KernelSum.at(centres, SIMULATOR.kernel, projected), jnp.asarray(queries.T))
+    projected = project(centres, KERNEL, padded(inputs), padded(exact))
+    got = evaluate(KernelSum.at(centres, KERNEL, projected), jnp.asarray(queries.T))
     error = np.asarray(got).T - kernel(queries, inputs) @ exact
     assert np.sqrt(np.mean(error**2)) < 0.01
 
 
 def test_the_variance_of_few_centres_is_the_exact_one_up_to_a_twentieth_of_a_nat(swung, inputs, queries):
-    """Of information an output, ln(1 + sigma^2 / sigma_w^2), the most over points at, near and far from the data."""
+    """Of information per output, ln(1 + sigma^2 / sigma_w^2), the most over points at, near and far from the data."""
     group = swung.groups[0]
     rng = np.random.default_rng(2)
     z = np.concatenate([inputs[::7], queries.astype(float), rng.normal(size=(100, 4)) * 3 * LENGTHS])
@@ -132,16 +132,16 @@ def monomials(z):
 
 @pytest.mark.parametrize(("finite", "rank"), [(Linear((1.0, 2.0, 0.5)), 3), (FiniteRank(monomials, 6), 6)])
 def test_a_kernel_of_finite_rank_has_no_more_centres_than_its_rank(finite, rank):
-    """40 points in general position span all of it; rows that are not to be used are not."""
+    """40 points in general position span all of it; rows that are not valid are not used."""
     rng = np.random.default_rng(0)
     points = jnp.asarray(rng.normal(size=(40, 3)))
-    use = jnp.asarray(np.arange(40) < 39, float)
-    centres = grow(Centres.none(64, 3), finite, points, jnp.asarray(1e-8), use)
+    valid = jnp.asarray(np.arange(40) < 39, float)
+    centres = grow(Centres.empty(64, 3), finite, points, jnp.asarray(1e-8), valid)
     assert centres.count == rank
     assert tuple(points[39].tolist()) not in {tuple(z) for z in np.asarray(centres.inputs).tolist()}
 
 
 def test_repeated_points_are_one_centre():
     points = jnp.asarray(np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 10, axis=0))
-    centres = grow(Centres.none(64, 3), Linear((1.0, 1.0, 1.0)), points, jnp.asarray(1e-8), jnp.ones(40))
+    centres = grow(Centres.empty(64, 3), Linear((1.0, 1.0, 1.0)), points, jnp.asarray(1e-8), jnp.ones(40))
     assert centres.count == 3

@@ -7,25 +7,32 @@ import numpy as np
 import pytest
 
 from sbsrl import UserError
-from sbsrl.belief.checks import check_sizes, check_transitions, no_common_point
-from sbsrl.belief.model import Model
+from sbsrl.belief.checks import (
+    MOST_POINTS,
+    MOST_TRANSITIONS,
+    check_points,
+    check_sizes,
+    check_transitions,
+    check_untouched,
+    no_common_point,
+)
+from sbsrl.belief.gp_model import GPModel
 from sbsrl.kernels import Linear
-from sbsrl.task import Prior, Transitions
+from sbsrl.prior import GPPrior
+from sbsrl.transitions import Transitions
 
 
 def double(x, a):
     return x + jnp.concatenate([a, a])
 
 
-PRIOR = Prior(
-    name="double",
+PRIOR = GPPrior(
     mean=double,
     scale=(1.0, 1.0),
     kernel=Linear((1.0, 1.0, 1.0)),
     noise=0.1,
     bound=None,
     bound_source="",
-    informative=False,
 )
 
 
@@ -38,8 +45,8 @@ def refused(function, *arguments):
 
 
 def test_a_prior_that_fits_is_accepted():
-    check_sizes(Model.of(PRIOR), 3)
-    check_sizes(Model.of(dataclasses.replace(PRIOR, kernel=(PRIOR.kernel, 2.0 * PRIOR.kernel))), 3)
+    check_sizes(GPModel.of(PRIOR), 3)
+    check_sizes(GPModel.of(dataclasses.replace(PRIOR, kernel=(PRIOR.kernel, 2.0 * PRIOR.kernel))), 3)
 
 
 @pytest.mark.parametrize(
@@ -52,11 +59,12 @@ def test_a_prior_that_fits_is_accepted():
     ],
 )
 def test_a_prior_that_does_not_fit_is_refused(changes, dz, said):
-    assert refused(check_sizes, Model.of(dataclasses.replace(PRIOR, **changes)), dz).startswith(said)
+    assert refused(check_sizes, GPModel.of(dataclasses.replace(PRIOR, **changes)), dz).startswith(said)
 
 
 def data(rows=4):
-    return Transitions(np.zeros((rows, 2)), np.zeros((rows, 1)), np.zeros((rows, 2)))
+    rest = np.zeros(rows), np.zeros((rows, 1)), np.zeros(rows, bool)
+    return Transitions(np.zeros((rows, 2)), np.zeros((rows, 1)), np.zeros((rows, 2)), *rest)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 4])
@@ -89,8 +97,42 @@ def test_data_of_the_wrong_shape_are_refused(part, shape, expected):
     assert said.endswith(f"; {expected} was expected.")
 
 
-def test_an_objection_says_when_where_and_of_which_output():
-    assert no_common_point(3, np.array([0.123456, -2.0, 1e-7]), 1) == (
+def test_what_a_gaussian_process_does_not_use_is_not_looked_at():
+    check_transitions(data()._replace(rewards=np.full(4, np.nan), costs=np.zeros((2, 7))), 2, 1)
+
+
+@pytest.mark.parametrize("offline", [0, 1])
+def test_a_warning_says_when_where_and_of_which_output(offline):
+    assert no_common_point(3 + offline, offline, np.array([0.123456, -2.0, 1e-7]), 1) == (
         "the calibration assumption is violated at episode 3: at (x, a) = (0.1235, -2, 1e-07) the confidence sets of "
         "output 1 have no common point"
+    )
+
+
+def test_a_warning_of_offline_data_says_so():
+    assert no_common_point(1, 1, np.array([0.5]), 0) == (
+        "the calibration assumption is violated in the offline data: at (x, a) = (0.5) the confidence sets of "
+        "output 0 have no common point"
+    )
+
+
+def test_as_many_points_as_fit_are_accepted_and_one_more_episode_is_refused():
+    check_points(50, (MOST_POINTS - 100) // 50, 100)
+    said = refused(check_points, 50, (MOST_POINTS - 100) // 50 + 1, 100)
+    assert said == (
+        "episodes=199 would give an exact Gaussian process 10050 points, which do not fit into memory; "
+        "use at most 198 episodes."
+    )
+
+
+def test_too_many_offline_transitions_are_refused():
+    check_points(1, 1, MOST_TRANSITIONS)
+    said = refused(check_points, 1, 1, MOST_TRANSITIONS + 1)
+    assert said == "5001 offline transitions are too many for an exact Gaussian process; use 5000 or less."
+
+
+def test_offline_data_after_an_episode_are_refused():
+    check_untouched(0)
+    assert refused(check_untouched, 2).startswith(
+        "offline data come before the first episode, and this belief has seen 2"
     )

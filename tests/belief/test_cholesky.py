@@ -24,7 +24,7 @@ def appended(matrix, parts):
         cross = np.zeros((CAPACITY, PART))
         cross[:start] = matrix[:start, start:end]
         corner = matrix[start:end, start:end]
-        factor, jitter = grow(factor, jnp.int32(start), jnp.asarray(cross), jnp.asarray(corner))
+        factor, jitter = grow(factor, jnp.int32(start), jnp.asarray(cross), jnp.asarray(corner), jnp.ones(PART))
         jitters.append(float(jitter))
     return np.asarray(factor), jitters
 
@@ -41,6 +41,38 @@ def test_appending_in_parts_is_factorising_at_once(matrix):
     np.testing.assert_array_equal(factor[30:], np.eye(CAPACITY)[30:])
     assert not np.any(np.triu(factor, 1))
     assert jitters == [0, 0, 0]
+
+
+def padded_corner(corner):
+    """The same with rows of the identity, up to PART."""
+    whole = np.eye(PART)
+    whole[: len(corner), : len(corner)] = corner
+    return jnp.asarray(whole), jnp.asarray(np.arange(PART) < len(corner), float)
+
+
+def test_rows_of_padding_are_those_of_the_identity_and_are_overwritten(matrix):
+    """Ten rows, of which six are padding, then ten: the factor of the 14, to 1e-13."""
+    corner, valid = padded_corner(matrix[:4, :4])
+    factor, jitter = grow(jnp.eye(CAPACITY), jnp.int32(0), jnp.zeros((CAPACITY, PART)), corner, valid)
+    np.testing.assert_array_equal(factor[4:], np.eye(CAPACITY)[4:])
+    cross = np.zeros((CAPACITY, PART))
+    cross[:4] = matrix[:4, 4:14]
+    factor, _ = grow(factor, jnp.int32(4), jnp.asarray(cross), jnp.asarray(matrix[4:14, 4:14]), jnp.ones(PART))
+    np.testing.assert_allclose(factor[:14, :14], np.linalg.cholesky(matrix[:14, :14]), atol=1e-13)
+    assert jitter == 0
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_padding_neither_gets_a_jitter_nor_sets_its_size(size):
+    """Of a singular matrix, 1e6 times as small or large as the identity of padding; to 1e-12 of its root."""
+    singular = size * np.ones((4, 4))
+    corner, valid = padded_corner(singular)
+    start = jnp.eye(CAPACITY), jnp.int32(0)
+    factor, jitter = grow(*start, jnp.zeros((CAPACITY, PART)), corner, valid)
+    exact, expected = grow(*start, jnp.zeros((CAPACITY, 4)), jnp.asarray(singular), jnp.ones(4))
+    assert jitter == expected > 0
+    np.testing.assert_array_equal(factor[4:], np.eye(CAPACITY)[4:])
+    np.testing.assert_allclose(factor[:4, :4], exact[:4, :4], rtol=1e-12, atol=1e-12 * np.sqrt(size))
 
 
 def test_no_jitter_is_added_where_none_is_needed(matrix):

@@ -8,21 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.belief import GPBelief, GPOptions
 from sbsrl.belief.fit import LEAST_NOISE, fit, log_likelihood, normalised
-from sbsrl.belief.model import Model
+from sbsrl.belief.gp import GPBelief
+from sbsrl.belief.gp_model import GPModel
+from sbsrl.belief.settings import GPSettings
 from sbsrl.kernels import SquaredExponential
-from sbsrl.task import Prior, Transitions
+from sbsrl.prior import GPPrior
+from sbsrl.transitions import Transitions
 
-PRIOR = Prior(
-    name="nothing",
+PRIOR = GPPrior(
     mean=lambda x, a: jnp.zeros_like(x),
     scale=(1.5,),
     kernel=SquaredExponential((1.0, 1.0)),
     noise=0.2,
     bound=None,
     bound_source="",
-    informative=False,
 )
 TRUE_LENGTHS, TRUE_NOISE, TRUE_SCALE = np.array([0.5, 2.0]), 0.05, 1.0
 ROOM = 192
@@ -61,7 +61,7 @@ def test_the_likelihood_of_outputs_that_share_a_kernel_is_that_of_the_textbook(d
     """To 1e-9 of its size, also with no data; what stands in padding does not matter."""
     z, y = drawn
     prior = dataclasses.replace(PRIOR, scale=(1.5, 0.7))
-    model = eqx.tree_at(lambda m: m.frame.offset, Model.of(prior), jnp.array([0.3, -0.1]))
+    model = eqx.tree_at(lambda m: m.frame.offset, GPModel.of(prior), jnp.array([0.3, -0.1]))
     both = np.concatenate([y, y**2], axis=1)
     shared = (np.tile(np.asarray(PRIOR.kernel.lengthscales), (2, 1)), (0.2, 0.2), (1.5, 0.7), (0.3, -0.1))
     for count in (0, 40, 150):
@@ -73,7 +73,7 @@ def test_the_likelihood_of_outputs_that_share_a_kernel_is_that_of_the_textbook(d
 def separate():
     """A model with a kernel and a noise for each of two outputs."""
     kernels = (PRIOR.kernel, SquaredExponential((0.5, 3.0)))
-    return Model.of(dataclasses.replace(PRIOR, scale=(1.5, 0.7), kernel=kernels, noise=(0.2, 0.4)))
+    return GPModel.of(dataclasses.replace(PRIOR, scale=(1.5, 0.7), kernel=kernels, noise=(0.2, 0.4)))
 
 
 def test_the_likelihood_of_outputs_with_kernels_of_their_own_is_that_of_the_textbook(drawn, separate):
@@ -88,7 +88,7 @@ def test_the_likelihood_of_outputs_with_kernels_of_their_own_is_that_of_the_text
 def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(drawn):
     """In length scales, noise and scale: central differences of 1e-5, to 1e-5 of the gradient."""
     z, y = drawn
-    model = Model.of(PRIOR)
+    model = GPModel.of(PRIOR)
 
     @eqx.filter_jit
     def along(theta):
@@ -108,7 +108,7 @@ def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(drawn):
 def test_parameters_of_a_known_process_are_recovered(drawn):
     """150 points, from starts a factor of 2 to 4 away: each within a factor of 1.5."""
     z, y = drawn
-    found = fit(Model.of(PRIOR), padded(z), padded(y), jnp.int32(150))
+    found = fit(GPModel.of(PRIOR), padded(z), padded(y), jnp.int32(150))
     for got, true in (
         (found.kernels[0].lengthscales, TRUE_LENGTHS),
         (found.noise, TRUE_NOISE),
@@ -136,7 +136,7 @@ def rubbish():
 @pytest.mark.parametrize("name", rubbish())
 def test_no_data_break_the_fit_and_it_is_never_worse_than_the_start(name):
     z, y = rubbish()[name]
-    start, data = Model.of(PRIOR), (padded(z), padded(y), jnp.int32(len(z)))
+    start, data = GPModel.of(PRIOR), (padded(z), padded(y), jnp.int32(len(z)))
     found = fit(start, *data, restarts=1, iterations=15)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(found))
     assert all(np.all(leaf > 0) for leaf in jax.tree.leaves((found.kernels, found.noise, found.frame.scale)))
@@ -156,7 +156,7 @@ def test_a_normalised_model_has_the_units_of_the_data(separate):
 
 
 def test_a_shared_noise_keeps_its_share_of_the_scale():
-    model = Model.of(dataclasses.replace(PRIOR, scale=(1.0, 1.0)))
+    model = GPModel.of(dataclasses.replace(PRIOR, scale=(1.0, 1.0)))
     y = np.stack([3 * np.arange(5.0), 0.1 * np.arange(5.0)], axis=1)
     found = normalised(model, padded(y), jnp.int32(5))
     np.testing.assert_allclose(found.frame.scale, y.std(axis=0), rtol=1e-12)
@@ -165,11 +165,13 @@ def test_a_shared_noise_keeps_its_share_of_the_scale():
 
 def test_a_belief_that_fits_improves_and_stays_finite_on_data_without_noise():
     """Four episodes of 16 points on a smooth curve; each fit is at least as likely as the model it started from."""
-    belief = GPBelief.create(PRIOR, 2, ROOM, 4, GPOptions(fitted=True))
+    belief = GPBelief.create(PRIOR, 2, ROOM, 4, GPSettings(fitted=True))
     for number in range(4):
         z = np.linspace(number, number + 1, 16)[:, None] * np.array([1.0, -0.5])
         before = belief.model
-        belief = belief.update(Transitions(z[:, :1], z[:, 1:], np.sin(2 * z[:, :1]) + 3))
+        rest = np.zeros(16), np.zeros((16, 1)), np.zeros(16, bool)
+        data = Transitions(z[:, :1], z[:, 1:], np.sin(2 * z[:, :1]) + 3, *rest)
+        belief = belief.update(data, jax.random.key(number))
         posterior = belief.groups[0].posterior
         data = (posterior.inputs, belief.residuals, belief.count)
         assert likelihood(belief.model, *data) >= likelihood(before, *data) - 1e-9

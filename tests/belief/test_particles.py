@@ -28,9 +28,9 @@ def parts():
 
     @eqx.filter_jit
     def learn(kernel):
-        nothing = Posterior.none(kernel, jnp.asarray(NOISE), 64, 3, 2)
+        nothing = Posterior.empty(kernel, jnp.asarray(NOISE), 64, 3, 2)
         posterior = nothing.append(jnp.asarray(INPUTS), jnp.asarray(TARGETS))
-        centres = Centres.none(64, 3).grow(kernel, posterior.inputs, SHARE * posterior.noise**2, posterior.valid)
+        centres = Centres.empty(64, 3).grow(kernel, posterior.inputs, SHARE * posterior.noise**2, posterior.valid)
         return Group(posterior, centres).mean(), LowRankVariance.of(posterior, centres)
 
     return learn(SquaredExponential((1.0, 1.0, 1.0)))

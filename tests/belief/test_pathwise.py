@@ -8,14 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.belief import GPBelief
 from sbsrl.belief.centres import SHARE, Centres
+from sbsrl.belief.gp import GPBelief
 from sbsrl.belief.pathwise import WeightedFeatures, draw_posterior
 from sbsrl.belief.posterior import Posterior
 from sbsrl.kernels import FiniteRank, Linear, Matern, SquaredExponential
-from sbsrl.problem import rollout
-from sbsrl.task import Prior, Transitions
-from sbsrl.tasks.pendulum import SIMULATOR
+from sbsrl.prior import GPPrior
+from sbsrl.transitions import Transitions
 
 MANY = 4000
 ROOM = 64
@@ -72,7 +71,7 @@ def posterior(name, count):
 def drawn(name, count):
     """4000 samples."""
     known = posterior(name, count)
-    centres = Centres.none(ROOM, 3).grow(known.kernel, known.inputs, SHARE * known.noise**2, known.valid)
+    centres = Centres.empty(ROOM, 3).grow(known.kernel, known.inputs, SHARE * known.noise**2, known.valid)
     return draw_posterior(jax.random.key(count), MANY, known, centres, 32, "paired")
 
 
@@ -154,20 +153,24 @@ def test_weights_of_a_kernel_of_finite_rank_have_their_exact_posterior():
 
 
 SCALE = np.array([0.5, 2.0])
+KEY = jax.random.key(0)
+
+
+def moves(x, a, y):
+    """Transitions of which nothing but the states is known."""
+    return Transitions(x, a, y, np.zeros(len(a)), np.zeros((len(a), 1)), np.zeros(len(a), bool))
 
 
 @pytest.fixture(scope="module")
 def separate():
     """A belief with a kernel and a noise for each output."""
-    prior = Prior(
-        name="still",
+    prior = GPPrior(
         mean=lambda x, a: x,
         scale=tuple(SCALE),
         kernel=(KERNELS["squared exponential"][0], KERNELS["finite rank"][0]),
         noise=(0.3, 0.6),
         bound=None,
         bound_source="",
-        informative=True,
     )
     return GPBelief.create(prior, 3, 20, 2)
 
@@ -181,7 +184,7 @@ def test_outputs_with_kernels_and_noise_of_their_own_have_their_own_posteriors(s
     z = QUERIES.T
     for belief, count in (
         (separate, 0),
-        (separate.update(Transitions(INPUTS[:6, :2], INPUTS[:6, 2:], states(INPUTS[:6]))), 6),
+        (separate.update(moves(INPUTS[:6, :2], INPUTS[:6, 2:], states(INPUTS[:6])), KEY), 6),
     ):
         samples = belief.samples(jax.random.key(1), MANY)
         values = many(samples, jnp.asarray(z[:2]), jnp.asarray(z[2:]))
@@ -210,7 +213,9 @@ def trajectories(samples, starts, plans):
     """x_1 .. x_H of every sample from every start: [sample, start, step, state]."""
 
     def of(m):
-        return jax.vmap(lambda x, a: rollout(samples.member(m), x, a)[1:])(starts, plans)
+        f = samples.member(m)
+        step = lambda x, a: (y := f(x, a), y)  # noqa: E731
+        return jax.vmap(lambda x, plan: jax.lax.scan(step, x, plan)[1])(starts, plans)
 
     return jax.lax.map(of, jnp.arange(len(samples)))
 
@@ -231,11 +236,11 @@ def both_precisions(swung, swings):
     return np.asarray(trajectories(ten, jnp.asarray(starts), jnp.asarray(plans))), np.asarray(double)
 
 
-def test_planning_in_single_precision_loses_less_than_half_the_noise_a_step(both_precisions):
+def test_planning_in_single_precision_loses_less_than_half_the_noise_per_step(both_precisions, swing_prior):
     """One step from 50 of the 450 points; root mean square of each sample."""
     single, double = (values[:, 20:, 0] for values in both_precisions)
-    error = (single - double) / np.array(SIMULATOR.scale)
-    assert np.all(np.sqrt(np.mean(error**2, axis=(1, 2))) < 0.5 * SIMULATOR.noise)
+    error = (single - double) / np.array(swing_prior.scale)
+    assert np.all(np.sqrt(np.mean(error**2, axis=(1, 2))) < 0.5 * swing_prior.noise)
 
 
 def test_planning_in_single_precision_moves_a_plan_by_less_than_a_tenth_of_the_tightening(both_precisions):
@@ -247,9 +252,9 @@ def test_planning_in_single_precision_moves_a_plan_by_less_than_a_tenth_of_the_t
 def test_every_episode_has_samples_of_its_own(separate):
     """The key is that of the run, and yet nothing is reused after an update; asked again, the samples are the same."""
     key, x, a = jax.random.key(5), jnp.asarray(QUERIES.T[:2]), jnp.asarray(QUERIES.T[2:])
-    far = Transitions(np.full((6, 2), 50.0), np.zeros((6, 1)), np.full((6, 2), 50.0))
+    far = moves(np.full((6, 2), 50.0), np.zeros((6, 1)), np.full((6, 2), 50.0))
     first, again, later = (
-        np.asarray(many(belief.samples(key, MANY), x, a)) for belief in (separate, separate, separate.update(far))
+        np.asarray(many(belief.samples(key, MANY), x, a)) for belief in (separate, separate, separate.update(far, KEY))
     )
     assert np.array_equal(first, again)
     assert abs(np.corrcoef(first[:, 0, 0], later[:, 0, 0])[0, 1]) < 5 / np.sqrt(MANY)

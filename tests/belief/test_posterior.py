@@ -36,7 +36,7 @@ def data():
 
 
 def nothing(capacity=BLOCK):
-    return Posterior.none(KERNEL, jnp.asarray(NOISE), capacity, 2, 3)
+    return Posterior.empty(KERNEL, jnp.asarray(NOISE), capacity, 2, 3)
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +114,22 @@ def test_rows_of_padding_are_inert(posterior):
     assert np.array_equal(padded_gram(KERNEL, posterior.noise, rubbish, posterior.count)[30:], np.eye(BLOCK)[30:])
     once = given(KERNEL, posterior.noise, rubbish, posterior.targets, posterior.count)
     np.testing.assert_allclose(once.factor, posterior.factor, atol=1e-12)
+
+
+def test_points_that_are_padding_are_not_learned_and_are_written_over(posterior, data):
+    """Six of ten rows, then 24 of 24: the posterior of the 30 points, to 1e-12; what stands in padding is no matter."""
+    inputs, targets = (
+        np.concatenate([part[:6], np.full((4, part.shape[1]), fill)])
+        for part, fill in zip(data, (7.0, np.nan), strict=True)
+    )
+    valid = jnp.asarray(np.arange(10) < 6, float)
+    six = append(nothing(), jnp.asarray(inputs), jnp.asarray(targets), valid)
+    exact = append(nothing(), *(jnp.asarray(part[:6]) for part in data))
+    for found, expected in ((six, exact), (append(six, *(jnp.asarray(part[6:]) for part in data)), posterior)):
+        assert found.count == expected.count
+        for name in ("targets", "factor", "whitened"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+        np.testing.assert_allclose(found.information(), expected.information(), atol=1e-12)
 
 
 def test_variance_with_450_close_points_and_small_noise_is_accurate():

@@ -28,7 +28,7 @@ def prior(key, kernel=KERNEL, capacity=BLOCK, outputs=2):
 
 def observed(noise=NOISE):
     """The three data, in arrays with room for a block."""
-    return eqx.filter_jit(Posterior.append)(Posterior.none(KERNEL, jnp.asarray(noise), BLOCK, 2, 2), DATA, TARGETS)
+    return eqx.filter_jit(Posterior.append)(Posterior.empty(KERNEL, jnp.asarray(noise), BLOCK, 2, 2), DATA, TARGETS)
 
 
 def posterior(key):

@@ -9,12 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.belief import GPBelief, GPOptions
 from sbsrl.belief.functions import Stack
+from sbsrl.belief.gp import GPBelief
 from sbsrl.belief.posterior import Moments, Posterior
+from sbsrl.belief.settings import GPSettings
 from sbsrl.belief.truncation import Envelope, Truncated, truncate
 from sbsrl.kernels import Linear, SquaredExponential
-from sbsrl.task import Prior, Transitions
+from sbsrl.prior import GPPrior
+from sbsrl.transitions import Transitions
 
 NOISE, BOUND, DELTA = 0.05, 1.5, 0.1
 SCALE = np.array([0.5, 2.0])
@@ -30,17 +32,15 @@ WEIGHTS = np.random.default_rng(8).normal(size=(4, 2))
 WEIGHTS *= BOUND / np.sqrt(np.sum(WEIGHTS * (kernel(CENTRES, CENTRES) @ WEIGHTS), axis=0))
 """Of a truth whose outputs have RKHS norm B exactly."""
 
-PRIOR = Prior(
-    name="still",
+PRIOR = GPPrior(
     mean=lambda x, a: x,
     scale=tuple(SCALE),
     kernel=SquaredExponential((1.0, 1.0, 1.0)),
     noise=NOISE,
     bound=BOUND,
     bound_source="known",
-    informative=True,
 )
-OPTIONS = GPOptions(sampler="truncated", features=32, delta=DELTA)
+OPTIONS = GPSettings(sampler="truncated", features=32, delta=DELTA)
 KEY = jax.random.key(0)
 
 
@@ -49,7 +49,8 @@ def episode(number, shift=0.0):
     rng = np.random.default_rng(number)
     z = rng.normal(size=(STEPS, 3))
     g = kernel(z, CENTRES) @ WEIGHTS + NOISE * rng.normal(size=(STEPS, 2)) + np.array([0, shift])
-    return Transitions(z[:, :2], z[:, 2:], z[:, :2] + SCALE * g)
+    rest = np.zeros(STEPS), np.zeros((STEPS, 1)), np.zeros(STEPS, bool)
+    return Transitions(z[:, :2], z[:, 2:], z[:, :2] + SCALE * g, *rest)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def history():
     """The beliefs before and after each of four episodes."""
     beliefs = [GPBelief.create(PRIOR, 3, STEPS * EPISODES, EPISODES, OPTIONS)]
     for number in range(EPISODES):
-        beliefs.append(beliefs[-1].update(episode(number)))
+        beliefs.append(beliefs[-1].update(episode(number), KEY))
     return beliefs
 
 
@@ -150,7 +151,7 @@ class Given(Moments):
         return self.mean, self.variance
 
 
-NOTHING = Moments.of(Posterior.none(PRIOR.kernel, jnp.asarray(NOISE), 4, 3, 1))
+NOTHING = Moments.of(Posterior.empty(PRIOR.kernel, jnp.asarray(NOISE), 4, 3, 1))
 
 
 def given(low, high, past):
@@ -185,30 +186,30 @@ def test_the_first_episode_without_a_common_point_is_found():
     assert not np.any(empty(jnp.int32(2)))
 
 
-def test_a_well_specified_belief_has_no_objection(history):
-    assert [belief.objection() for belief in history] == [None] * (EPISODES + 1)
+def test_a_well_specified_belief_has_no_warning(history):
+    assert [belief.calibration_warning() for belief in history] == [None] * (EPISODES + 1)
 
 
-def test_data_beyond_the_bound_are_an_objection_with_episode_state_and_output(history):
+def test_data_beyond_the_bound_are_a_warning_with_episode_state_and_output(history):
     """From the third episode on the second output is 30 B away; the state named is one of those data."""
     strange = episode(2, shift=30 * BOUND)
-    belief = history[2].update(strange)
-    assert "the calibration assumption is violated at episode 3: at (x, a) = (" in belief.objection()
-    assert "the confidence sets of output 1 have no common point" in belief.objection()
-    named = belief.objection().split("(x, a) = (")[1].split(")")[0]
+    belief = history[2].update(strange, KEY)
+    assert "the calibration assumption is violated at episode 3: at (x, a) = (" in belief.calibration_warning()
+    assert "the confidence sets of output 1 have no common point" in belief.calibration_warning()
+    named = belief.calibration_warning().split("(x, a) = (")[1].split(")")[0]
     known = np.concatenate([np.concatenate([e.states, e.actions], axis=1) for e in (episode(0), episode(1), strange)])
     assert named in {", ".join(f"{v:.4g}" for v in z) for z in known}
-    assert belief.update(episode(3)).objection() == belief.objection()
+    assert belief.update(episode(3), KEY).calibration_warning() == belief.calibration_warning()
 
 
-def test_rounding_is_no_objection_however_small_the_noise():
+def test_rounding_is_no_warning_however_small_the_noise():
     """32 points on a smooth curve of a well-specified truth, where sigma_n^2 is below what rounding leaves of it."""
     z = np.linspace(-1, 1, 32)[:, None] * np.array([1.0, 0.5, -0.5])
     eps = np.random.default_rng(0).normal(size=(32, 2))
 
     @eqx.filter_jit
     def empty(noise, y):
-        posterior = Posterior.none(PRIOR.kernel, noise, 64, 3, 2).append(jnp.asarray(z), y)
+        posterior = Posterior.empty(PRIOR.kernel, noise, 64, 3, 2).append(jnp.asarray(z), y)
         before = jnp.asarray(np.arange(64)[None] < np.array([0, 8, 16, 24, 32])[:, None], float)
         beta = jnp.array([BOUND, 8.0, 8.0, 8.0, 8.0])
         return Envelope(Moments.of(posterior), before, beta, jnp.int32(4)).empty(jnp.asarray(z.T))
@@ -219,7 +220,7 @@ def test_rounding_is_no_objection_however_small_the_noise():
 
 def test_gradients_are_finite_where_nothing_is_unknown():
     """A linear kernel knows that the function is 0 at the origin, where the width of every interval has no slope."""
-    posterior = Posterior.none(Linear((1.0, 1.0, 1.0)), jnp.asarray(NOISE), 64, 3, 1)
+    posterior = Posterior.empty(Linear((1.0, 1.0, 1.0)), jnp.asarray(NOISE), 64, 3, 1)
     envelope = Envelope(Moments.of(posterior), jnp.zeros((3, 64)), jnp.ones(3), jnp.int32(1))
     stack = truncate(Stack(_Plane(jnp.ones((2, 1, 3))), _Plane(None)), envelope)
     slope = eqx.filter_jit(lambda f, z: jax.jacrev(f)(z))(stack.member(jnp.int32(0)), jnp.zeros(3))

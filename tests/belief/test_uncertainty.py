@@ -6,12 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.belief import GPBelief, GPOptions
 from sbsrl.belief.centres import SHARE, Centres, LowRankVariance
+from sbsrl.belief.gp import GPBelief
 from sbsrl.belief.posterior import Posterior
+from sbsrl.belief.settings import GPSettings
 from sbsrl.belief.uncertainty import Deviation, Information, largest_uncertainty
 from sbsrl.kernels import Linear, Matern, SquaredExponential
-from sbsrl.task import Prior
+from sbsrl.prior import GPPrior
 
 SCALE = np.array([0.5, 2.0])
 LENGTHS = ((1.0, 2.0, 0.7), (0.8, 0.8, 0.8))
@@ -21,9 +22,9 @@ QUERIES = np.array([[0.2, -0.4, 0.5], [3.0, 3.0, -1.0], INPUTS[4]])
 
 @eqx.filter_jit
 def variance_of(kernel, noise):
-    posterior = Posterior.none(kernel, noise, 64, 3, 1).append(jnp.asarray(INPUTS), jnp.zeros((25, 1)))
+    posterior = Posterior.empty(kernel, noise, 64, 3, 1).append(jnp.asarray(INPUTS), jnp.zeros((25, 1)))
     tolerance = SHARE * noise**2
-    centres = Centres.none(64, 3).grow(kernel, posterior.inputs, tolerance, posterior.valid)
+    centres = Centres.empty(64, 3).grow(kernel, posterior.inputs, tolerance, posterior.valid)
     return LowRankVariance.of(posterior, centres)
 
 
@@ -111,15 +112,13 @@ SE, ROUGH, LINE = SquaredExponential(LENGTHS[0]), Matern(LENGTHS[1], 1.5), Linea
 
 
 def prior_with(kernel, noise):
-    return Prior(
-        name="made up",
+    return GPPrior(
         mean=lambda x, a: x,
         scale=(0.5, 2.0),
         kernel=kernel,
         noise=noise,
         bound=None,
         bound_source="",
-        informative=False,
     )
 
 
@@ -133,7 +132,7 @@ def test_nothing_is_more_uncertain_than_the_largest_uncertainty(kernel, noise, s
     """At 200 inputs of the box, before any data, to 1e-9; for stationary kernels it is that everywhere."""
     prior = prior_with(kernel, noise)
     largest = largest_uncertainty(prior, LIMITS, measure)
-    belief = GPBelief.create(prior, 3, 8, 1, GPOptions(features=2, uncertainty=measure))
+    belief = GPBelief.create(prior, 3, 8, 1, GPSettings(features=2, uncertainty=measure))
     z = np.random.default_rng(1).uniform(-1, 1, (200, 3)) * np.array(LIMITS)
     corner = np.array([LIMITS])
     (found,) = many((belief.uncertainty(),), jnp.asarray(np.concatenate([z, corner])))

@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 
 from sbsrl import UserError
-from sbsrl.belief import GPBelief, GPOptions, WeightBelief
-from sbsrl.belief.gp import _envelope
-from sbsrl.belief.weights import BLOCK
+from sbsrl.belief.gp import GPBelief, _envelope
+from sbsrl.belief.protocol import Calibrated, Samples
+from sbsrl.belief.settings import GPSettings
+from sbsrl.belief.weights import BLOCK, WeightBelief
 from sbsrl.kernels import FiniteRank, Linear, SquaredExponential
-from sbsrl.loop import Learner
-from sbsrl.runs.checkpoint import load_checkpoint, save_checkpoint
-from sbsrl.task import Prior, Transitions
+from sbsrl.model import Model, Signals
+from sbsrl.prior import GPPrior
+from sbsrl.transitions import Transitions
 
 NOISE, BOUND, DELTA = 0.1, 1.5, 0.1
 SCALE = np.array([0.5, 2.0])
 STEPS, EPISODES, MANY = 6, 3, 5
+KEY = jax.random.key(0)
+"""Of an update, for which it does not matter."""
 TRACES = []
 """Gets longer whenever the prior mean is called."""
 
@@ -36,21 +39,24 @@ def bumps(z):
 
 
 LINEAR, BUMPS = Linear((1.0, 2.0, 0.7)), FiniteRank(bumps, 4)
-PRIOR = Prior(
-    name="drift",
+PRIOR = GPPrior(
     mean=drift,
     scale=tuple(SCALE),
     kernel=0.5 * LINEAR + BUMPS,
     noise=NOISE,
     bound=BOUND,
     bound_source="assumed",
-    informative=True,
 )
-OPTIONS = GPOptions(sampler="truncated", delta=DELTA, features=16)
+SETTINGS = GPSettings(sampler="truncated", delta=DELTA, features=16)
 
 
 def mean_of(x, a):
     return 0.9 * x + 0.1 * np.sin(x[..., ::-1]) * a
+
+
+def moves(x, a, y):
+    """Transitions; what they earned and cost is of no use to a Gaussian process, and not even a number here."""
+    return Transitions(x, a, y, np.full(len(a), np.nan), np.full((len(a), 2), np.nan), np.zeros(len(a), bool))
 
 
 def transitions(seed, count=STEPS, shift=0.0):
@@ -58,18 +64,16 @@ def transitions(seed, count=STEPS, shift=0.0):
     rng = np.random.default_rng(seed)
     x, a = rng.normal(size=(count, 2)), rng.uniform(-1, 1, (count, 1))
     g = np.tanh(x[:, :1]) * np.array([0.5, -0.4]) + np.array([0.0, shift]) + NOISE * rng.normal(size=(count, 2))
-    return Transitions(x, a, mean_of(x, a) + SCALE * g)
+    return moves(x, a, mean_of(x, a) + SCALE * g)
 
 
-def weights_of(prior=PRIOR, episodes=EPISODES, options=OPTIONS):
-    return WeightBelief.create(prior, 3, episodes, options)
+def weights_of(prior=PRIOR, episodes=EPISODES, settings=SETTINGS, chunk=None):
+    return WeightBelief.create(prior, 3, episodes, settings, chunk=chunk)
 
 
 PRIORS = {
     "sum": PRIOR,
-    "one each, with data": dataclasses.replace(
-        PRIOR, kernel=(LINEAR, BUMPS), noise=(NOISE, 2 * NOISE), data=transitions(99)
-    ),
+    "one each, with data": dataclasses.replace(PRIOR, kernel=(LINEAR, BUMPS), noise=(NOISE, 2 * NOISE)),
 }
 
 
@@ -77,9 +81,11 @@ PRIORS = {
 def histories(request):
     """Both beliefs before and after each of three episodes."""
     prior = PRIORS[request.param]
-    pairs = [(weights_of(prior), GPBelief.create(prior, 3, STEPS * EPISODES, EPISODES, OPTIONS))]
+    pairs = [(weights_of(prior), GPBelief.create(prior, 3, STEPS * (EPISODES + 1), EPISODES, SETTINGS))]
+    if "with data" in request.param:
+        pairs = [tuple(belief.condition_on(transitions(99)) for belief in pairs[0])]
     for seed in range(EPISODES):
-        pairs.append(tuple(belief.update(transitions(seed)) for belief in pairs[-1]))
+        pairs.append(tuple(belief.update(transitions(seed), KEY) for belief in pairs[-1]))
     return pairs
 
 
@@ -100,7 +106,7 @@ def test_the_mean_is_that_of_all_points(histories):
 
 
 def as_measured(belief, uncertainty):
-    return dataclasses.replace(belief, options=dataclasses.replace(OPTIONS, uncertainty=uncertainty)).uncertainty()
+    return dataclasses.replace(belief, settings=dataclasses.replace(SETTINGS, uncertainty=uncertainty)).uncertainty()
 
 
 @pytest.mark.parametrize(
@@ -171,9 +177,9 @@ def test_truncated_samples_keep_their_weights_in_all_episodes_and_follow_the_key
 @pytest.fixture(scope="module")
 def pathwise():
     """Before and after two episodes, drawing from the posterior."""
-    beliefs = [weights_of(options=GPOptions(sampler="pathwise", delta=DELTA))]
+    beliefs = [weights_of(settings=GPSettings(sampler="pathwise", delta=DELTA))]
     for seed in range(2):
-        beliefs.append(beliefs[-1].update(transitions(seed)))
+        beliefs.append(beliefs[-1].update(transitions(seed), KEY))
     return beliefs
 
 
@@ -219,22 +225,20 @@ def circle(z):
     return jnp.stack([jnp.cos(2 * z[0]), jnp.sin(2 * z[0]), z[1]])
 
 
-LINE = Prior(
-    name="line",
+LINE = GPPrior(
     mean=lambda x, a: 0.5 * x,
     scale=(1.0,),
     kernel=FiniteRank(circle, 3),
     noise=0.3,
     bound=1.0,
     bound_source="known",
-    informative=True,
 )
 LONG = 2 * BLOCK + 22
 
 
 def one_point(rng, shift=0.0):
     x, a = rng.uniform(-2, 2, (1, 1)), rng.uniform(-1, 1, (1, 1))
-    return Transitions(x, a, 0.5 * x + 0.6 * np.sin(2 * x) + shift + 0.3 * rng.normal(size=(1, 1)))
+    return moves(x, a, 0.5 * x + 0.6 * np.sin(2 * x) + shift + 0.3 * rng.normal(size=(1, 1)))
 
 
 class Brute:
@@ -243,7 +247,7 @@ class Brute:
     def __init__(self):
         self.precision, self.moment, self.sets = np.eye(3), np.zeros(3), [(np.zeros(3), np.eye(3), 1.0)]
 
-    def update(self, data):
+    def learn(self, data):
         x, a = data.states[0, 0], data.actions[0, 0]
         phi = np.array([np.cos(2 * x), np.sin(2 * x), a])
         self.precision = self.precision + np.outer(phi, phi) / 0.3**2
@@ -271,7 +275,7 @@ def interval(belief, z):
 def test_the_intersection_in_blocks_is_that_of_all_episodes():
     """150 episodes, at the edges of the blocks of 64 and after the last, which begins before a multiple. To 1e-9."""
     rng = np.random.default_rng(0)
-    belief, brute = WeightBelief.create(LINE, 2, LONG - 1, OPTIONS), Brute()
+    belief, brute = WeightBelief.create(LINE, 2, LONG - 1, SETTINGS), Brute()
     z = rng.uniform(-2, 2, (2, 30))
     for n in range(LONG + 1):
         if n in {0, 1, BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, LONG}:
@@ -281,38 +285,38 @@ def test_the_intersection_in_blocks_is_that_of_all_episodes():
             np.testing.assert_allclose(found.high[0], high, atol=1e-9)
         if n < LONG:
             data = one_point(rng, shift=0.4 * np.sin(n))
-            belief, _ = belief.update(data), brute.update(data)
+            belief, _ = belief.update(data, KEY), brute.learn(data)
     assert int(belief.groups[0].now) == LONG
 
 
 def first_gap(brute, data):
     """The first update after which the confidence sets have no common point at the new input, or -1."""
     for n, each in enumerate(data, 1):
-        brute.update(each)
+        brute.learn(each)
         low, high = brute.interval(np.concatenate([each.states, each.actions]).reshape(2, 1))
         if low[0] > high[0]:
             return n
     return -1
 
 
-def test_there_is_an_objection_exactly_when_the_sets_have_no_common_point():
+def test_there_is_a_warning_exactly_when_the_sets_have_no_common_point():
     """30 runs of eight points, more and more far-fetched; most of the later ones contradict the bound."""
     found = []
     for seed in range(30):
         rng = np.random.default_rng(seed)
         data = [one_point(rng, shift=0.15 * seed * rng.normal()) for _ in range(8)]
-        belief = WeightBelief.create(LINE, 2, 8, OPTIONS)
+        belief = WeightBelief.create(LINE, 2, 8, SETTINGS)
         for each in data:
-            belief = belief.update(each)
+            belief = belief.update(each, KEY)
         expected = first_gap(Brute(), data)
         found.append(expected)
         assert int(belief.gap_update) == expected
         if expected < 0:
-            assert belief.objection() is None
+            assert belief.calibration_warning() is None
         else:
             z = np.concatenate([data[expected - 1].states[0], data[expected - 1].actions[0]])
             where = ", ".join(f"{v:.4g}" for v in z)
-            assert belief.objection() == (
+            assert belief.calibration_warning() == (
                 f"the calibration assumption is violated at episode {expected}: at (x, a) = ({where}) the confidence "
                 "sets of output 0 have no common point"
             )
@@ -320,38 +324,52 @@ def test_there_is_an_objection_exactly_when_the_sets_have_no_common_point():
     assert len(set(found)) > 3
 
 
-def test_an_objection_names_the_output_and_is_one_that_all_points_share(histories):
+def test_a_warning_names_the_output_and_is_one_that_all_points_share(histories):
     """The second output is 30 B away. The belief of all points may have found a reason earlier, never later."""
-    strange = [belief.update(transitions(7, shift=30 * BOUND)) for belief in histories[1]]
-    assert all(weights.objection() is points.objection() is None for weights, points in histories)
-    ours, theirs = (belief.objection() for belief in strange)
+    strange = [belief.update(transitions(7, shift=30 * BOUND), KEY) for belief in histories[1]]
+    assert all(weights.calibration_warning() is points.calibration_warning() is None for weights, points in histories)
+    ours, theirs = (belief.calibration_warning() for belief in strange)
     assert "violated at episode 2" in ours
     assert "output 1 have no common point" in ours
     assert "violated at episode 2" in theirs
 
 
-def test_data_of_the_prior_belong_to_no_episode():
-    """Where they contradict the prior, that is said of episode 0. There is room for the run all the same."""
-    belief = weights_of(dataclasses.replace(PRIOR, data=transitions(1, shift=30 * BOUND)))
-    assert "violated at episode 0" in belief.objection()
+def test_offline_data_belong_to_no_episode():
+    """Where they contradict the prior, that is said of them. There is room for the run all the same."""
+    belief = weights_of().condition_on(transitions(1, shift=30 * BOUND))
+    assert "violated in the offline data: at" in belief.calibration_warning()
     for seed in range(EPISODES):
-        belief = belief.update(transitions(seed))
+        belief = belief.update(transitions(seed), KEY)
     with pytest.raises(UserError, match="has room for 4 updates; create it for more episodes"):
-        belief.update(transitions(0))
+        belief.update(transitions(0), KEY)
+
+
+def test_after_offline_data_a_warning_counts_the_episodes_alone():
+    """The offline data and the first episode are as they should be, the second episode is not."""
+    belief = weights_of().condition_on(transitions(1)).update(transitions(2), KEY)
+    assert belief.calibration_warning() is None
+    assert "violated at episode 2: at" in belief.update(transitions(3, shift=30 * BOUND), KEY).calibration_warning()
+
+
+def test_no_offline_data_change_nothing_and_later_ones_are_refused(belief):
+    none = weights_of().condition_on(transitions(0, count=0))
+    assert none.offline == none.groups[0].now == 0
+    with pytest.raises(UserError, match="offline data come before the first episode, and this belief has seen 1; "):
+        belief.condition_on(transitions(1))
 
 
 def test_without_a_bound_there_is_nothing_to_object_to_and_the_width_is_infinite():
-    belief = weights_of(dataclasses.replace(PRIOR, bound=None), options=GPOptions())
-    belief = belief.update(transitions(1, shift=30 * BOUND))
-    assert belief.objection() is None
+    belief = weights_of(dataclasses.replace(PRIOR, bound=None), settings=GPSettings())
+    belief = belief.update(transitions(1, shift=30 * BOUND), KEY)
+    assert belief.calibration_warning() is None
     assert np.all(np.isinf(belief.width()))
 
 
 def test_episodes_of_equal_length_are_compiled_once():
     """The prior mean is traced no more."""
-    belief = weights_of().update(transitions(0))
+    belief = weights_of().update(transitions(0), KEY)
     before = len(TRACES)
-    belief.update(transitions(1)).update(transitions(2))
+    belief.update(transitions(1), KEY).update(transitions(2), KEY)
     assert len(TRACES) == before
 
 
@@ -360,8 +378,8 @@ def test_updates_within_a_compiled_program_are_the_same():
     data = [transitions(seed) for seed in range(EPISODES)]
     one_by_one = weights_of()
     for each in data:
-        one_by_one = one_by_one.update(each)
-    stacked = [jnp.asarray(np.stack(part)) for part in zip(*data, strict=True)]
+        one_by_one = one_by_one.update(each, KEY)
+    stacked = [jnp.asarray(np.stack(part)) for part in list(zip(*data, strict=True))[:3]]
     arrays, static = eqx.partition(weights_of(), eqx.is_array)
 
     def append(arrays, parts):
@@ -374,11 +392,11 @@ def test_updates_within_a_compiled_program_are_the_same():
 
 @pytest.fixture(scope="module")
 def belief():
-    return weights_of().update(transitions(0))
+    return weights_of().update(transitions(0), KEY)
 
 
 def test_no_data_are_no_update(belief):
-    assert belief.update(transitions(0, count=0)) is belief
+    assert belief.update(transitions(0, count=0), KEY) is belief
 
 
 @pytest.mark.parametrize("part", ["states", "actions", "next_states"])
@@ -386,9 +404,9 @@ def test_data_that_are_not_finite_or_misshapen_are_refused(belief, part):
     data = transitions(1)
     getattr(data, part)[3, 0] = np.nan
     with pytest.raises(UserError, match=f"^the {part} of the data are not all finite; remove or repair.*$"):
-        belief.update(data)
+        belief.update(data, KEY)
     with pytest.raises(UserError, match=f"^the {part} of the data have the shape .* was expected.$"):
-        belief.update(transitions(1)._replace(**{part: np.zeros((STEPS, 5))}))
+        belief.update(transitions(1)._replace(**{part: np.zeros((STEPS, 5))}), KEY)
 
 
 def test_data_that_overflow_the_features_are_refused():
@@ -396,11 +414,11 @@ def test_data_that_overflow_the_features_are_refused():
     data = transitions(0)
     before = weights_of(dataclasses.replace(PRIOR, kernel=LINEAR))
     with pytest.raises(UserError, match=r"^Linear.* is not finite on the data; use a bounded map of the inputs.$"):
-        before.update(data._replace(states=1e200 * data.states))
+        before.update(data._replace(states=1e200 * data.states), KEY)
 
 
 @pytest.mark.parametrize(
-    ("changes", "options", "said"),
+    ("changes", "settings", "said"),
     [
         (
             {"kernel": SquaredExponential((1.0, 1.0, 1.0))},
@@ -410,18 +428,18 @@ def test_data_that_overflow_the_features_are_refused():
         ({"kernel": (LINEAR, SquaredExponential((1.0, 1.0, 1.0)))}, {}, "has infinitely many features"),
         ({}, {"sampler": "particles"}, "^a belief of weights has no particles and fits nothing; use GPBelief.$"),
         ({}, {"fitted": True}, "has no particles and fits nothing"),
-        ({"bound": None}, {"sampler": "truncated"}, "^prior 'drift' has no bound B .*; use a prior with a bound"),
+        ({"bound": None}, {"sampler": "truncated"}, "^the prior has no bound B .*; use a prior with a bound"),
         ({"kernel": Linear((1.0, 1.0))}, {}, r"does not take inputs \(x, a\) of 3 numbers"),
     ],
 )
-def test_what_this_belief_cannot_be_is_refused_in_one_line(changes, options, said):
+def test_what_this_belief_cannot_be_is_refused_in_one_line(changes, settings, said):
     with pytest.raises(UserError, match=said) as refused:
-        weights_of(dataclasses.replace(PRIOR, **changes), options=GPOptions(**options))
+        weights_of(dataclasses.replace(PRIOR, **changes), settings=GPSettings(**settings))
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("kernel", "options", "fits"),
+    ("kernel", "settings", "fits"),
     [
         (LINEAR, {}, True),
         ((LINEAR, BUMPS), {"sampler": "truncated"}, True),
@@ -431,16 +449,79 @@ def test_what_this_belief_cannot_be_is_refused_in_one_line(changes, options, sai
         (LINEAR, {"fitted": True}, False),
     ],
 )
-def test_it_fits_kernels_of_finite_rank_that_nobody_fits(kernel, options, fits):
-    assert WeightBelief.fits(dataclasses.replace(PRIOR, kernel=kernel), GPOptions(**options)) == fits
+def test_it_fits_kernels_of_finite_rank_that_nobody_fits(kernel, settings, fits):
+    assert WeightBelief.fits(dataclasses.replace(PRIOR, kernel=kernel), GPSettings(**settings)) == fits
 
 
-def test_it_survives_a_checkpoint(belief, tmp_path):
+def test_it_survives_being_saved(belief, tmp_path):
     """Bit for bit, and so is what it learns next."""
-    learner = Learner.create(belief, exploring=True, seed=0)
-    save_checkpoint(tmp_path / "c", learner, lines=1)
-    loaded, _ = load_checkpoint(tmp_path / "c", Learner.create(weights_of(), exploring=True, seed=0))
-    for one, other in ((belief, loaded.belief), [b.update(transitions(1)) for b in (belief, loaded.belief)]):
+    eqx.tree_serialise_leaves(tmp_path / "belief.eqx", belief)
+    loaded = eqx.tree_deserialise_leaves(tmp_path / "belief.eqx", weights_of())
+    for one, other in ((belief, loaded), [b.update(transitions(1), KEY) for b in (belief, loaded)]):
         for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
+
+
+def inverse_mean(x, a):
+    """Not a number at the origin, where nothing is."""
+    return x + 0.01 * x / jnp.sqrt(jnp.sum(x**2))
+
+
+def logarithmic(z):
+    return jnp.stack([jnp.log(jnp.abs(z[0])), z[2]])
+
+
+ODD = dataclasses.replace(PRIOR, mean=inverse_mean, kernel=(LINEAR, FiniteRank(logarithmic, 2)))
+"""Neither its mean nor its second kernel is finite at the origin."""
+
+
+@pytest.mark.parametrize("prior", [PRIOR, ODD], ids=["drift", "odd"])
+def test_padding_has_no_effect(prior):
+    """Short, shorter and whole episodes, padded or not: all that is remembered agrees to 1e-12 of its size."""
+    padded, exact = weights_of(prior, chunk=STEPS), weights_of(prior)
+    for seed, count in enumerate((2, 1, STEPS, STEPS - 1)):
+        padded, exact = (belief.update(transitions(seed, count), KEY) for belief in (padded, exact))
+        for one, other in zip(jax.tree.leaves(padded), jax.tree.leaves(exact), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-12, rtol=1e-12)
+
+
+def test_whole_episodes_are_the_same_with_and_without_a_length():
+    """To the last bit."""
+    one, other = (weights_of(chunk=chunk).update(transitions(1), KEY) for chunk in (STEPS, None))
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_short_episodes_are_compiled_with_the_whole_ones():
+    """The prior mean is traced no more."""
+    belief = weights_of(chunk=STEPS).update(transitions(0), KEY)
+    before = len(TRACES)
+    belief.update(transitions(1, 2), KEY).update(transitions(2, 1), KEY)
+    assert len(TRACES) == before
+
+
+def test_padding_is_not_searched_for_a_gap(belief):
+    """Within a compiled program, where rows that are not valid may hold anything finite."""
+    strange = [jnp.asarray(part) for part in transitions(1, shift=30 * BOUND)[:3]]
+    half = jnp.asarray(np.arange(STEPS) < 3, float)
+    assert belief.append(*strange).calibration_warning() is not None
+    calm = [part.at[3:].set(odd[3:]) for part, odd in zip(map(jnp.asarray, transitions(1)[:3]), strange, strict=True)]
+    assert belief.append(*calm).calibration_warning() is not None
+    assert belief.append(*calm, half).calibration_warning() is None
+
+
+SIGNALS = Signals(lambda x, a, y: x[0] - a[0], lambda x, a, y: jnp.stack([y[0], y[1], a[0]]))
+
+
+@pytest.mark.parametrize("sampler", ["pathwise", "truncated"])
+def test_it_is_calibrated_and_its_models_are_models_with_the_signals_of_the_task(sampler):
+    belief = WeightBelief.create(PRIOR, 3, 1, GPSettings(sampler=sampler), signals=SIGNALS).update(transitions(0), KEY)
+    assert isinstance(belief, Calibrated)
+    samples = belief.samples(KEY, 2)
+    assert isinstance(samples, Samples)
+    x, a, y = (jnp.array(part, jnp.float32) for part in ([0.5, 1.0], [0.25], [2.0, 3.0]))
+    for model in (belief.nominal(), samples.member(jnp.int32(1))):
+        assert isinstance(model, Model)
+        assert model.reward(x, a, y) == 0.25
+        np.testing.assert_array_equal(model.costs(x, a, y), [2.0, 3.0, 0.25])

@@ -48,7 +48,7 @@ def test_half_of_the_samples_do_not_suffice(world):
 @pytest.mark.parametrize("ground", GROUNDS)
 def test_the_supremum_over_the_box_is_found_at_the_corners_of_the_hull(ground):
     """Of 100 functions, against 20,000 random points of the box: never below by more than 1e-4."""
-    kernel, limits = GROUNDS[ground], World(ground).task.input_limits
+    kernel, limits = GROUNDS[ground], World(ground).limits
     rng = np.random.default_rng(2)
     z = rng.uniform(-1, 1, (20_000, 2)) * limits
     features = {

@@ -9,10 +9,10 @@ import pytest
 
 from sbsrl.laboratory.closeness import Closeness
 from sbsrl.laboratory.intervals import Frequency
-from sbsrl.laboratory.theorems import Outcome, WorldReport, _kept, claims, judge_run
+from sbsrl.laboratory.theorems import JudgedRun, WorldReport, _kept, claims, judge_run
 from sbsrl.laboratory.world import World
 
-GOOD = Outcome(
+GOOD = JudgedRun(
     ground="motor",
     bound=1.0,
     seed=0,

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.experiment import make_learner
-from sbsrl.laboratory.trial import run_trial
+from sbsrl.laboratory.trial import problem_of, run_trial
 from sbsrl.laboratory.world import World
-from sbsrl.loop import algorithm_1, sample_key
-from sbsrl.methods import Context
+from sbsrl.loop import Learner, algorithm_1, sample_key
+from sbsrl.systems.episode import Guard, run_episode
+from sbsrl.tasks import ledge
 from sbsrl.tasks.ledge import Sled
 
 
@@ -67,14 +67,18 @@ def quiet(world):
 
 @pytest.fixture(scope="module")
 def loop(world, quiet):
-    """The loop on the same system, from the first episode or from what is known after some."""
-    experiment = dataclasses.replace(world.experiment, task=dataclasses.replace(world.task, step=quiet))
+    """The loop on the same system, behind the boundary: from the first episode or from what is known after some."""
+    task = ledge.make(world.task.prior, (world.budget,), quiet)
+    experiment, env, guard = dataclasses.replace(world.experiment, task=task), task.open(), Guard.of(task)
+
+    def play(policy, turn):
+        return run_episode(env, policy, turn.seed, turn.key, task.horizon, guard=guard)
 
     def start(trial=None):
-        learner = make_learner(experiment, 7)
+        learner = Learner.create(experiment, 7)
         if trial is not None:
             learner = eqx.tree_at(lambda it: (it.belief, it.episode), learner, (trial.belief, trial.episodes))
-        return algorithm_1(experiment, learner)
+        return algorithm_1(experiment, learner, play)
 
     return start
 
@@ -85,7 +89,7 @@ def test_it_is_the_loop_episode_by_episode(run, loop, world, quiet):
     for n, outcome in enumerate(islice(loop(), 15)):
         part = run(quiet, 7, n + 1)
         assert (int(part.episodes), bool(part.terminated)) == (n + 1, False)
-        places.append(place_of(world, outcome.solution.policy.theta))
+        places.append(place_of(world, outcome.policy.theta))
         assert int(np.argmax(np.asarray(part.played) - before)) == places[-1]
         before = np.asarray(part.played)
         theirs, ours = outcome.learner.belief.groups[0], part.belief.groups[0]
@@ -103,10 +107,10 @@ def test_it_ends_as_the_loop_does(run, loop, world, quiet):
     nearly = run(quiet, 7, n - 10)
     *played, final = loop(nearly)
     assert [outcome.record.phase for outcome in (*played, final)] == ["explore"] * 10 + ["final"]
-    last = np.bincount([place_of(world, outcome.solution.policy.theta) for outcome in played], minlength=99)
+    last = np.bincount([place_of(world, outcome.policy.theta) for outcome in played], minlength=99)
     assert np.array_equal(whole.played, np.asarray(nearly.played) + last)
     assert np.sum(last > 0) > 2  # towards the end it turns to policies that see more
-    assert int(whole.final) == place_of(world, final.solution.policy.theta)
+    assert int(whole.final) == place_of(world, final.policy.theta)
     assert bool(whole.feasible) == all(outcome.record.feasible for outcome in (*played, final))
 
 
@@ -293,14 +297,14 @@ class Careless(World):
 
 def first_policy(world, seed):
     """pi_0 as Algorithm 1 chooses it."""
-    context = Context(world.task, world.belief(), world.settings, 0, True, False, sample_key(jax.random.key(seed)))
-    return int(world.search.search(world.experiment.method.problem(context)).place)
+    problem = problem_of(world.experiment, world.belief(), jax.random.key(seed), exploring=True)
+    return int(world.search.search(problem).place)
 
 
 def test_too_few_samples_and_no_tightening_are_not_safe(world, sled_of):
     """On the worst truth, in the first episode; with M and Delta_zeta of the theory it is safe."""
     costs, _ = world.true_returns(sled_of(world, 1.0))
     careless = Careless("motor", epsilon=2.0, episodes=400)
-    assert (careless.settings.samples, careless.settings.tightening) == (1, 0)
+    assert (careless.settings.method.samples, careless.settings.method.tightening) == (1, (0,))
     assert sum(costs[first_policy(careless, seed)] > world.budget for seed in range(8)) >= 3
     assert all(costs[first_policy(world, seed)] <= world.budget for seed in range(8))

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from sbsrl.laboratory.world import World
-from sbsrl.solve.returns import ERROR
-from sbsrl.theory import Episodes, return_factor
+from sbsrl.model import KnownModel
+from sbsrl.solve.expectation import ERROR
+from sbsrl.theory import EpisodeShape, return_factor
 from sbsrl.theory import tightening as theory_tightening
 
 SMALLER = {"ground": "motor", "epsilon": 0.3}
@@ -21,14 +22,14 @@ def test_the_constants_are_those_of_the_theory():
     assert world.samples == math.ceil(math.log(0.05) / math.log1p(-math.exp(-world.exponent)))
     tv = math.erf(0.1 / (2 * math.sqrt(2)))
     assert world.tightening == pytest.approx(sum(1 - (1 - tv) ** t for t in (1, 2, 3)) + 3 * ERROR)
-    assert world.tightening < theory_tightening(0.03, Episodes(3, 1, 0.3, 1.0), "paper")
+    assert world.tightening < theory_tightening(0.03, EpisodeShape(3, 1, 0.3, 1.0), "paper")
     assert world.xi > world.epsilon + world.tightening
     assert world.xi == pytest.approx(world.epsilon + world.tightening)
-    settings = world.settings
-    assert (settings.samples, settings.tightening, settings.accuracy) == (30, world.tightening, world.epsilon)
-    assert (settings.sampler, settings.convention, settings.uncertainty) == ("truncated", "corrected", "deviation")
-    assert settings.stop_when_learned
-    assert settings.exploration_tolerance == 0
+    method, belief = world.settings.method, world.settings.belief
+    assert (method.samples, method.tightening, method.accuracy) == (30, (world.tightening,), world.epsilon)
+    assert (belief.sampler, belief.convention, belief.uncertainty) == ("truncated", "corrected", "deviation")
+    assert world.settings.run.stop_when_learned
+    assert method.exploration_tolerance == 0
 
 
 def test_n_bar_is_the_first_number_of_episodes_that_the_theorem_excludes():
@@ -70,11 +71,15 @@ def test_true_returns_are_exact(world, sled_of, physics, w):
 
 def test_what_algorithm_1_computes_is_right_to_less_than_a_thousandth_of_the_tightening(world, sled_of, physics):
     """Its grid is coarser and in single precision."""
-    solver, task, mean = world.search, world.task, sled_of(world, 0.8).mean
+    solver = world.search
+    truth = KnownModel(sled_of(world, 0.8).mean, world.task.signals)
+
+    def cost(x, a, y):
+        return truth.costs(x, a, y)[0]
 
     @jax.jit
     def found(theta):
-        return solver.returns.expected(mean, lambda x: solver.policies(theta.astype(x.dtype), x), (task.cost,))[0]
+        return solver.expectation.expected(truth, lambda x: solver.policies(theta.astype(x.dtype), x), (cost,))[0]
 
     for theta, policy in list(zip(solver.policies.lattice(), physics.lattice(), strict=True))[::7]:
         np.testing.assert_allclose(theta, policy)
@@ -126,7 +131,7 @@ def test_the_worst_pull_is_always_one_of_the_two_ends(ground, physics):
 def test_the_sharp_factor_bounds_how_far_returns_can_be_apart(physics):
     """|J_g(pi, f) - J_g(pi, mu)| <= lambda J_s(pi, mu) for f at the ends of mu -+ beta s, g cost or reward."""
     for beta in (0.5, 1.0, 3.0):
-        factor = return_factor(beta, Episodes(3, 1, 0.3, 1.0))
+        factor = return_factor(beta, EpisodeShape(3, 1, 0.3, 1.0))
         for policy in physics.lattice()[::7]:
             centre = physics.returns(policy, lambda x, a: 0 * a)
             for sign in (-1, 1):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from sbsrl.loop import Record
+from sbsrl.record import Record
 from sbsrl.report.comparison import Comparison
-from sbsrl.report.reference import Reference
+from sbsrl.runs.view import Reference
 
 
-def make_record(episode=0, phase="exploit", reward=-200.0, cost=5.0, budget=6.0, **changes):
-    """An episode like any other; safe if its cost says so."""
+def make_record(episode=0, phase="exploit", reward=-200.0, cost=5.0, budget=6.0, metrics=None, **changes):
+    """An episode of 50 steps like any other; safe if its cost says so."""
     plain = {
         "violation": max(cost - budget, 0.0),
         "safe": cost <= budget,
@@ -16,12 +16,9 @@ def make_record(episode=0, phase="exploit", reward=-200.0, cost=5.0, budget=6.0,
         "exploring": phase == "explore",
         "uncertainty": 100.0,
         "samples": 30,
-        "infeasible_plans": 0,
-        "worst_plan": 0.0,
-        "planned_information": 0.0,
-        "evaluated": 0.2,
-        "objection": None,
         "seconds": 2.0,
+        "steps": 50,
+        "metrics": {"infeasible_plans": 0, "worst_plan": 0.0, "evaluated": 0.2, **(metrics or {})},
     }
     return Record(episode=episode, phase=phase, reward=reward, cost=cost, budget=budget, **{**plain, **changes})
 
@@ -41,7 +38,7 @@ def made_up():
             arm: [
                 [
                     make_record(0, "explore", -400.0 + i, 5.0 + seed),
-                    make_record(1, "exploit", -250.0 + 10 * seed, 4.0, infeasible_plans=seed),
+                    make_record(1, "exploit", -250.0 + 10 * seed, 4.0, metrics={"infeasible_plans": seed}),
                     make_record(2, "final", -210.0 - i, 5.5),
                 ]
                 for seed in range(3)

@@ -10,17 +10,17 @@ from rich.console import Console
 from sbsrl.kernels import Linear, Tanh
 from sbsrl.report.certification import as_json, show
 from sbsrl.report.tradeoff import draw_tradeoff
-from sbsrl.theory import Setting, certify, tradeoff
+from sbsrl.theory import Premises, certify, tradeoff
 
 
-def setting(**changes):
+def premises(**changes):
     known = {"kernel": Linear((1.0, 1.0)), "limits": (1.0, 1.0), "outputs": 1, "horizon": 5, "noise": 0.5, "bound": 0.5}
-    return Setting(**{**known, "budget": 2.0, "samples": 30, "tightening": 0.1, **changes})
+    return Premises(**{**known, "budget": 2.0, "samples": 30, "tightening": 0.1, **changes})
 
 
 @pytest.fixture(scope="module")
 def result():
-    return certify(setting())
+    return certify(premises())
 
 
 def shown(result, width):
@@ -62,7 +62,7 @@ def strict(text):
 
 
 def test_the_json_holds_everything_and_nothing_that_json_does_not_know(result):
-    curve = tradeoff(result.setting, points=5)
+    curve = tradeoff(result.premises, points=5)
     document = strict(as_json(result, curve, "toy"))
     assert [row["symbol"] for row in document["quantities"]] == [quantity.symbol for quantity in result.quantities]
     for row, quantity in zip(document["quantities"], result.quantities, strict=True):
@@ -84,7 +84,7 @@ def test_the_json_holds_everything_and_nothing_that_json_does_not_know(result):
     ],
 )
 def test_what_has_no_finite_value_is_null(changes):
-    odd = setting(**changes)
+    odd = premises(**changes)
     document = strict(as_json(certify(odd), tradeoff(odd, points=3), "odd"))
     assert all(row["how"] for row in document["quantities"] if row["value"] is None)
 
@@ -93,7 +93,7 @@ def test_what_has_no_finite_value_is_null(changes):
     "changes", [{}, {"bound": None}, {"budget": 50.0}, {"bound": 30.0, "margin": 1.0, "tightening": None}]
 )
 def test_the_trade_off_can_be_drawn(changes):
-    odd = setting(**changes)
+    odd = premises(**changes)
     picture = draw_tradeoff(odd, tradeoff(odd, points=5), "toy")
     height, width, _ = matplotlib.image.imread(io.BytesIO(picture)).shape
     assert width > 1000

@@ -11,8 +11,8 @@ import pytest
 from sbsrl.report import comparison as module
 from sbsrl.report.comparison import Comparison, compare, markdown_table, page
 from sbsrl.report.figures import Request
-from sbsrl.report.reference import Reference
 from sbsrl.runs.study import Arm
+from sbsrl.runs.view import Reference
 
 FAST, SLOW = Arm("fast", "pendulum", "sbsrl"), Arm("slow, and unsafe", "pendulum", "greedy", (("samples", 5),))
 
@@ -24,7 +24,7 @@ def compared(record):
     def run(rewards, costs=(5.0, 5.0, 5.0, 5.0), plans=(0, 0, 0, 0), seconds=1.0):
         phases = ("explore", "exploit", "exploit", "final")
         return [
-            record(n, phase, reward, cost, infeasible_plans=bad, seconds=seconds)
+            record(n, phase, reward, cost, metrics={"infeasible_plans": bad}, seconds=seconds)
             for n, (phase, reward, cost, bad) in enumerate(zip(phases, rewards, costs, plans, strict=True))
         ]
 
@@ -79,6 +79,13 @@ def test_infeasible_plans_are_a_share_of_all_plans(compared):
     np.testing.assert_allclose(compared.infeasible(SLOW), [5, 0])
 
 
+def test_an_episode_that_ended_early_has_no_more_plans_than_steps(record):
+    """One of 50 + 30 plans."""
+    run = [record(0, metrics={"infeasible_plans": 1}, steps=30, ended="terminated"), record(1, "final")]
+    compared = Comparison({FAST: [run]}, {"pendulum": Reference(-500.0, -200.0)}, (0,))
+    np.testing.assert_allclose(compared.infeasible(FAST), [100 / 80])
+
+
 def test_the_file_has_a_line_for_each_episode_and_can_be_read_back(compared):
     lines = list(csv.DictReader(io.StringIO(compared.csv().decode())))
     records = [(arm, r) for arm in (FAST, SLOW) for r in compared.records(arm)]
@@ -87,6 +94,7 @@ def test_the_file_has_a_line_for_each_episode_and_can_be_read_back(compared):
         assert (line["label"], line["task"], line["method"]) == (arm.label, arm.task, arm.method)
         assert (int(line["episode"]), line["phase"], line["safe"]) == (r.episode, r.phase, str(r.safe))
         assert (float(line["reward"]), float(line["cost"])) == (r.reward, r.cost)
+        assert (int(line["infeasible_plans"]), int(line["steps"])) == (r.infeasible_plans, 50)
         np.testing.assert_allclose(float(line["normalised"]), (r.reward + 500) / 300, atol=1e-5)
     assert {line["changes"] for line in lines} == {"", "samples=5"}
     assert [line["seed"] for line in lines] == (["4"] * 4 + ["5"] * 4) * 2

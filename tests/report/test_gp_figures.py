@@ -52,7 +52,7 @@ def test_a_figure_is_a_picture_a_page_and_every_episode(name, made_up, monkeypat
 def test_what_is_compared_can_be_told_apart(name):
     """For each task and prior labels are different, and so are the settings."""
     arms = ARMS[name]()
-    assert len({(arm.task, settings(arm).prior, arm.label) for arm in arms}) == len(arms)
+    assert len({(arm.task, settings(arm).run.prior, arm.label) for arm in arms}) == len(arms)
     assert len({arm.specification(0, "cpu") for arm in arms}) == len(arms)
 
 
@@ -68,7 +68,7 @@ def settings(arm):
 
 def demanded(arm):
     """The exploration threshold that a method really has."""
-    return settings(arm).exploration_threshold if arm.method == "sbsrl" else 0
+    return settings(arm).method.exploration_threshold if arm.method == "sbsrl" else 0
 
 
 @pytest.mark.parametrize("task", ["pendulum", "cartpole"])
@@ -77,7 +77,7 @@ def test_safety_compares_all_methods_with_the_same_settings(task):
     arms = gp_safety.arms(task)
     assert [arm.label for arm in arms] == ["SBSRL", "mean", "ActSafe-3", "ActSafe-5", "greedy", "unsafe"]
     assert [arm.method for arm in arms] == ["sbsrl", "mean", "actsafe", "actsafe", "greedy", "unsafe"]
-    assert [settings(arm).actsafe_episodes for arm in arms[2:4]] == [3, 5]
+    assert [settings(arm).method.actsafe_episodes for arm in arms[2:4]] == [3, 5]
     assert all(arm.changes == () for arm in arms if arm.method != "actsafe")
 
 
@@ -90,7 +90,7 @@ def test_exploration_compares_thresholds_from_nothing_on_with_phases(setup):
     assert usual in thresholds
     assert thresholds == sorted(thresholds)
     assert [arm.label for arm in arms if arm.method == "actsafe"] == ["ActSafe-3", "ActSafe-5"]
-    assert {(arm.task, settings(arm).prior) for arm in arms} == {(setup.task, setup.prior)}
+    assert {(arm.task, settings(arm).run.prior) for arm in arms} == {(setup.task, setup.prior)}
 
 
 @pytest.mark.parametrize("task", ["pendulum", "cartpole"])
@@ -104,9 +104,9 @@ def test_the_ablation_goes_from_no_exploration_to_more_than_usual(task):
 
 def test_margins_are_over_samples_and_tightenings():
     usual = own("pendulum", "tightening")
-    pairs = [(settings(arm).samples, settings(arm).tightening) for arm in gp_margins.arms()]
-    assert [m for m, tightening in pairs if tightening == 0] == [1, 5, 10, 30, 100]
-    assert [m for m, tightening in pairs if tightening == usual] == [1, 5, 10, 30, 100]
+    pairs = [(settings(arm).method.samples, settings(arm).method.tightening) for arm in gp_margins.arms()]
+    assert [m for m, tightening in pairs if tightening == (0,)] == [1, 5, 10, 30, 100]
+    assert [m for m, tightening in pairs if tightening == (usual,)] == [1, 5, 10, 30, 100]
     over = [tightening for m, tightening in pairs if m == 30]
     assert len(over) == len(set(over)) >= 4
 
@@ -118,7 +118,7 @@ def test_violating_episodes_are_a_share_of_each_run(made_up):
 
 
 def test_choices_are_what_the_samples_are_and_whether_the_threshold_shrinks():
-    chosen = [(settings(arm).sampler, settings(arm).shrinking) for arm in gp_choices.arms()]
+    chosen = [(settings(arm).belief.sampler, settings(arm).method.shrinking) for arm in gp_choices.arms()]
     assert chosen == [("pathwise", False), ("particles", False), ("truncated", False), ("pathwise", True)]
 
 
@@ -132,5 +132,5 @@ def test_the_budget_is_drawn_where_costs_are(made_up):
     sections = {"pendulum": gp_safety.arms("pendulum")}
     figure = gp_safety.draw(made_up(sections["pendulum"]), sections)
     texts = [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert f"budget\n{make_task('pendulum').budget:g}" in texts
+    assert f"budget\n{make_task('pendulum').costs[0].budget:g}" in texts
     png(figure)

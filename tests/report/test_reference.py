@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from sbsrl.report.reference import Reference, reference_returns
-from sbsrl.runs import Specification
+from sbsrl.report.reference import reference_returns
+from sbsrl.runs.view import Reference
+from sbsrl.specification import Specification
 from sbsrl.tasks import TASKS
 
 

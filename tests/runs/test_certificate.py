@@ -5,18 +5,23 @@ import json
 import pytest
 
 from sbsrl import learn
-from sbsrl.experiment import make_experiment
-from sbsrl.loop import Record
 from sbsrl.methods import METHODS
-from sbsrl.runs.certificate import certificate, verdict
-from sbsrl.settings import make_settings
-from sbsrl.tasks import find_task
-from sbsrl.theory import closeness_exponent, log_sample_count, small_ball, tightening
-from sbsrl.theory.tightening import Episodes
+from sbsrl.record import Interruption, Record
+from sbsrl.runs.certificate import certificate, first_episode_warning
+from sbsrl.runs.view import RunView
+from sbsrl.shape import episode_shape
+from sbsrl.specification import Specification
+from sbsrl.theory.samples import closeness_exponent, log_sample_count
+from sbsrl.theory.small_ball import small_ball
+from sbsrl.theory.tightening import tightening
 
 
 def experiment_on(task, method="sbsrl", **changes):
-    return make_experiment(task, method, make_settings(find_task(task).settings, "cpu", changes))
+    return Specification.make(task, method, 0, "cpu", changes).experiment()
+
+
+def verdict(experiment, records):
+    return RunView({}, records, certificate(experiment, records)).verdict
 
 
 def record(episode=0, phase="explore", **changes):
@@ -30,11 +35,7 @@ def record(episode=0, phase="explore", **changes):
         "exploring": phase == "explore",
         "uncertainty": 0.1,
         "samples": 400,
-        "infeasible_plans": 0,
-        "worst_plan": 0.0,
-        "planned_information": 0.1,
-        "evaluated": 0.1,
-        "objection": None,
+        "metrics": {"infeasible_plans": 0, "worst_plan": 0.0},
         "seconds": 0.1,
     }
     return Record(episode=episode, phase=phase, **{**plain, **changes})
@@ -55,7 +56,7 @@ def test_on_the_ledge_the_safety_theorem_applies(ledge):
 
 def test_once_it_has_stopped_by_itself_the_optimality_theorem_applies_too(ledge):
     assert certificate(ledge, [record(0), record(1, "final")])["guarantee"] == "safety and optimality"
-    last = ledge.settings.episodes
+    last = ledge.settings.run.episodes
     cut_short = [record(n) for n in range(last)] + [record(last, "final")]
     assert certificate(ledge, cut_short)["guarantee"] == "safety"
 
@@ -95,11 +96,13 @@ def test_safety_needs_less_than_optimality(changes, why):
 
 
 def test_what_was_observed_can_void_the_guarantee(ledge):
-    fell_back = certificate(ledge, [record(), record(1, feasible=False, infeasible_plans=3)])
+    fell_back = certificate(ledge, [record(), record(1, feasible=False, metrics={"infeasible_plans": 3})])
     assert fell_back["guarantee"] == "none"
     assert fell_back["events"]["fallback_episodes"] == [1]
     assert fell_back["events"]["infeasible_plans"] == 3
-    doubted = certificate(ledge, [record(objection="the calibration assumption is violated at episode 0: ...")])
+    doubted = certificate(
+        ledge, [record(calibration_warning="the calibration assumption is violated at episode 0: ...")]
+    )
     assert doubted["guarantee"] == "none"
     assert doubted["events"]["empty_intersections"] == [0]
 
@@ -111,17 +114,24 @@ def test_a_single_costly_episode_is_no_breach_of_a_bound_on_the_expectation(ledg
     assert unlucky["events"]["largest_violation"] == 0.4
 
 
+def test_violations_of_episodes_that_the_user_stopped_are_told(ledge):
+    stopped = [Interruption(n, 2, 0.0, 2.0, 1.6, 0.4 * n, not n) for n in (0, 1)]
+    events = certificate(ledge, [record()], stopped)["events"]
+    assert (events["interrupted_episodes"], events["violating_interruptions"]) == ([0, 1], [1])
+    assert events["violating_episodes"] == []
+
+
 def test_the_constants_are_those_of_the_formulas(ledge):
     """The zeta that the tightening covers, and the samples that it needs, to 1e-6."""
     constants = certificate(ledge, [])["constants"]
     task = ledge.task
-    episodes = Episodes.of(task)
-    available = ledge.settings.tightening - constants["error_of_J_c"]
+    episodes = episode_shape(task)
+    available = ledge.settings.method.tightening[0] - constants["error_of_J_c"]
     assert tightening(constants["zeta"], episodes) == pytest.approx(available, rel=1e-6)
-    phi = small_ball(task.prior.kernel, task.input_limits, constants["zeta"]).value
+    phi = small_ball(task.prior.gp.kernel, task.limits.inputs, constants["zeta"]).value
     needed = log_sample_count(closeness_exponent(1.0, phi, 1), 0.05)
     assert constants["log10_M_needed"] == pytest.approx(needed / 2.302585092994046, rel=1e-6)
-    assert 10 ** constants["log10_M_needed"] <= ledge.settings.samples
+    assert 10 ** constants["log10_M_needed"] <= ledge.settings.method.samples
     assert constants["n_bar"] > 1e5
 
 
@@ -140,12 +150,12 @@ def test_the_pendulum_is_told_why_nothing_is_guaranteed():
 def test_where_costs_have_no_bound_no_theorem_applies_and_that_is_said():
     """The cart may be anywhere, so no bound on its cost is known."""
     experiment = experiment_on("cartpole")
-    found = certificate(experiment, [record(budget=experiment.task.budget)])
+    found = certificate(experiment, [record(budget=experiment.task.costs[0].budget)])
     assert found["guarantee"] == "none"
     assert found["delta_spent"] is None
     assert any("the cost of a step of cartpole has no bound" in reason for reason in found["reasons"])
-    assert found["constants"]["M"] == experiment.settings.samples
-    assert found["constants"]["d"] == experiment.task.budget
+    assert found["constants"]["M"] == experiment.settings.method.samples
+    assert found["constants"]["d"] == experiment.task.costs[0].budget
     assert found["events"]["episodes"] == 1
     json.dumps(found, allow_nan=False)
     assert verdict(experiment, []).startswith("none: ")
@@ -173,3 +183,36 @@ def test_it_is_strict_json_in_the_folder(tmp_path):
     found = json.loads((tmp_path / "run" / "certificate.json").read_text(), parse_constant=refuse)
     assert found["guarantee"] == "safety"
     assert found["events"]["episodes"] == 3
+
+
+def test_nothing_is_computed_for_beliefs_that_can_have_no_certificate(cart):
+    """Whatever they have learned: they have no confidence sets. All that is known of the run is still told."""
+    found = certificate(experiment_on("cart"), [record(ended="fault", reason="a cable")])
+    assert found["guarantee"] == "none"
+    assert "a belief of the kind 'bootstraps' has no confidence sets." in found["reasons"]
+    assert found["assumptions"] == {}
+    assert found["constants"] == {
+        "M": 4,
+        "tightening": [0.05, 0.2],
+        "delta": None,
+        "B": None,
+        "T": 12,
+        "d_x": 2,
+        "d": [0.5, 4.0],
+    }
+    assert found["model"]["members"] == 3
+    assert found["events"]["faults"] == {0: "a cable"}
+    json.dumps(found, allow_nan=False)
+
+
+def test_parts_say_themselves_what_speaks_against_a_theorem(cart, monkeypatch):
+    monkeypatch.setattr(cart.BootstrapSettings, "against_safety", lambda self, task: iter(["a toy proves nothing."]))
+    assert "a toy proves nothing." in certificate(experiment_on("cart"), [])["reasons"]
+
+
+@pytest.mark.parametrize(("prior", "warned"), [("none", True), ("idle", False)])
+def test_without_prior_knowledge_the_first_episode_is_warned_of(cart, prior, warned):
+    warning = first_episode_warning(experiment_on("cart", prior=prior))
+    assert (warning is not None) == warned
+    if warned:
+        assert "prior 'none': nothing is known of the system, so episode 0 is not certified to be safe" in warning

@@ -1,27 +1,43 @@
+"""The folder of a run: what is in it, what is refused, and that no moment is bad for a full disk."""
+
 import errno
 import json
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from sbsrl import RunFolder, UserError, atomic
 from sbsrl.loop import algorithm_1
-from sbsrl.runs import Specification
+from sbsrl.record import Interruption
+from sbsrl.specification import Specification
+from sbsrl.systems.episode import Guard, run_episode
+from sbsrl.transitions import Episode
+
+CONFIG = {"task": "pendulum"}
 
 
-@pytest.fixture
-def spec(tiny):
-    return Specification.make("pendulum", "sbsrl", 0, "cpu", tiny)
+@pytest.fixture(scope="module")
+def spec(cart):
+    """Of a run that takes no time."""
+    return Specification.make("cart", "sbsrl", 0, "cpu", {"episodes": 2})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def outcomes(spec):
-    return list(algorithm_1(*spec.start()))
+    experiment, learner = spec.start()
+    task = experiment.task
+    with closing(task.open()) as env:
+
+        def play(policy, turn):
+            return run_episode(env, policy, turn.seed, turn.key, task.horizon, guard=Guard.of(task))
+
+        return list(algorithm_1(experiment, learner, play))
 
 
 @pytest.fixture
 def folder(tmp_path):
-    with RunFolder.create(tmp_path / "run", {"task": "pendulum"}) as folder:
+    with RunFolder.create(tmp_path / "run", CONFIG) as folder:
         yield folder
 
 
@@ -49,10 +65,74 @@ def test_data_that_a_killed_creation_left_do_not_stop_another(tmp_path):
 def test_episodes_come_back_as_they_were(folder, outcomes):
     for outcome in outcomes:
         folder.add(outcome)
-    assert folder.records() == [outcome.record for outcome in outcomes]
-    back = folder.trajectory(1)
-    for got, expected in zip(back, outcomes[1].episode, strict=True):
-        assert np.array_equal(got, expected)
+    assert folder.records() == recorded(outcomes)
+    for line, outcome in enumerate(outcomes):
+        back = folder.trajectory(line)
+        for got, expected in zip(back[:4], outcome.episode[:4], strict=True):
+            assert np.array_equal(got, expected)
+            assert got.dtype == expected.dtype
+        assert back[4:] == outcome.episode[4:]
+
+
+def recorded(outcomes):
+    """Their lines, which know where they stand."""
+    return [outcome.record._replace(line=i) for i, outcome in enumerate(outcomes)]
+
+
+def test_adding_tells_the_line_that_was_written(folder, outcomes):
+    assert [folder.add(outcome) for outcome in outcomes] == recorded(outcomes)
+
+
+def test_a_trajectory_of_the_first_version_has_one_cost(folder, outcomes):
+    folder.add(outcomes[0])
+    path = folder.path / "trajectories" / "episode-0000.npz"
+    with np.load(path) as arrays:
+        old = {**arrays, "costs": arrays["costs"][:, 0]}
+    np.savez(path, **old)
+    assert folder.trajectory(0).costs.shape == (len(old["actions"]), 1)
+
+
+def test_a_trajectory_that_lacks_something_is_reported(folder, outcomes):
+    folder.add(outcomes[0])
+    path = folder.path / "trajectories" / "episode-0000.npz"
+    np.savez(path, states=np.zeros((2, 2)), actions=np.zeros((1, 1)), costs=np.zeros((1, 2)))
+    with pytest.raises(UserError, match=r"episode-0000\.npz has no 'rewards'; restore it"):
+        folder.trajectory(0)
+
+
+def test_a_missing_trajectory_is_reported(folder, outcomes):
+    folder.add(outcomes[0])
+    (folder.path / "trajectories" / "episode-0000.npz").unlink()
+    with pytest.raises(UserError, match=r"episode-0000\.npz"):
+        folder.trajectory(0)
+
+
+def stopped(steps):
+    return Episode(
+        np.zeros((steps + 1, 2)), np.zeros((steps, 1)), np.zeros(steps), np.full((steps, 2), 3.0), "interrupted"
+    )
+
+
+def interruption(episode, steps):
+    return Interruption(episode, steps, reward=-1.0, cost=3.0, budget=2.5, violation=0.5, safe=False)
+
+
+def test_interruptions_are_kept_beside_the_ledger(folder):
+    assert folder.interruptions() == []
+    for episode, steps in ((0, 2), (0, 0), (4, 1)):  # of the second one nothing was played
+        folder.add_interruption(interruption(episode, steps), stopped(steps))
+    with (folder.path / "interruptions.jsonl").open("a") as file:
+        file.write('{"episode": 5, "ste')  # killed while it wrote
+    folder.repair()
+    assert folder.interruptions() == [
+        interruption(0, 2)._replace(trajectory="interrupted-0000"),
+        interruption(4, 1)._replace(trajectory="interrupted-0001"),
+    ]
+    assert {p.name for p in (folder.path / "trajectories").iterdir()} == {
+        "interrupted-0000.npz",
+        "interrupted-0001.npz",
+    }
+    assert folder.records() == []
 
 
 def test_every_line_has_the_promised_fields(folder, outcomes):
@@ -60,21 +140,55 @@ def test_every_line_has_the_promised_fields(folder, outcomes):
     line = json.loads((folder.path / "episodes.jsonl").read_text())
     promised = "episode phase reward cost budget violation safe feasible exploring uncertainty samples seconds"
     assert set(promised.split()) <= set(line)
+    assert {"line", "steps", "ended", "metrics"} <= set(line)
 
 
-def test_lines_that_the_checkpoint_does_not_account_for_are_removed(folder, outcomes, spec):
-    """As after a kill between the line and the checkpoint, and in the middle of a line."""
+def test_half_a_line_is_removed(folder, outcomes):
+    """As after a kill in the middle of it. Whole lines stay: what was played is never forgotten."""
     folder.add(outcomes[0])
     with (folder.path / "episodes.jsonl").open("a") as file:
         file.write(json.dumps(outcomes[1].record._asdict()) + "\n" + '{"episode": 2, "pha')
-    learner = folder.restore(spec.start()[1])
-    assert folder.records() == [outcomes[0].record]
-    assert learner.episode == 1
+    folder.repair()
+    assert folder.records() == recorded(outcomes[:2])
+
+
+def test_the_checkpoint_says_for_how_many_lines_it_accounts(folder, outcomes, spec):
+    """As after a kill between a line and its checkpoint: the learner is that of the line before."""
+    folder.add(outcomes[0])
+    with (folder.path / "episodes.jsonl").open("a") as file:
+        file.write(json.dumps(outcomes[1].record._asdict()) + "\n")
+    learner, lines, note = folder.restore(spec.start()[1])
+    assert (int(learner.episode), lines, note) == (1, 1, None)
 
 
 def test_before_the_first_episode_there_is_nothing_to_restore(folder, spec):
     _, fresh = spec.start()
-    assert folder.restore(fresh) is fresh
+    learner, lines, note = folder.restore(fresh)
+    assert learner is fresh
+    assert (lines, note) == (0, None)
+
+
+def test_that_there_is_no_checkpoint_is_said(folder, outcomes, spec):
+    folder.add(outcomes[0])
+    for file in folder.checkpoint.iterdir():
+        file.unlink()
+    _, fresh = spec.start()
+    assert folder.restore(fresh)[1:] == (0, "there is no checkpoint")
+
+
+def test_the_identity_of_a_run_is_its_configuration_and_its_data(tmp_path):
+    def identity(name, config, data=None):
+        with RunFolder.create(tmp_path / name, config, data) as folder:
+            return folder.identity
+
+    one = identity("one", {"seed": 0, "versions": "old"}, b"data")
+    assert identity("same", {"seed": 0, "versions": "new"}, b"data") == one
+    others = [
+        identity("seed", {"seed": 1}, b"data"),
+        identity("data", {"seed": 0}, b"dada"),
+        identity("none", {"seed": 0}),
+    ]
+    assert len({one, *others}) == 4
 
 
 def test_lost_lines_are_reported(folder, outcomes, spec):
@@ -157,6 +271,30 @@ def test_a_disk_that_fills_up_during_a_run_leaves_it_resumable(folder, outcomes,
         patch.setattr(atomic.os, "fsync", lambda file: full_disk() if next(left, None) is None else None)
         with pytest.raises(UserError, match="No space left"):
             folder.add(outcomes[1])
-    if folder.restore(spec.start()[1]).episode == 1:  # the last flush may fail with all in place
+    folder.repair()
+    learner, lines, _ = folder.restore(spec.start()[1])
+    written = len(folder.records())
+    assert lines in {1, 2}
+    assert int(learner.episode) == lines
+    assert written >= lines
+    if written == 1:  # else the learner is rebuilt from what was played, or all is in place
         folder.add(outcomes[1])
-    assert folder.records() == [outcomes[0].record, outcomes[1].record]
+    assert folder.records() == recorded(outcomes[:2])
+    assert np.array_equal(folder.trajectory(1).states, outcomes[1].episode.states)
+
+
+def test_a_view_needs_the_folder_alone(folder, outcomes):
+    folder.add(outcomes[0])
+    folder.write_json("reference.json", {"idle": -2.0, "oracle": 2.0})
+    folder.write_json("certificate.json", {"guarantee": "none", "reasons": ["it is a toy."]})
+    view = folder.view()
+    assert view.config == CONFIG
+    assert view.records == recorded(outcomes[:1])
+    assert view.reference.normalised(0.0) == 0.5
+    assert view.verdict == "none: it is a toy. (certificate.json)"
+
+
+def test_a_view_of_a_run_that_just_began(folder):
+    view = folder.view()
+    assert (view.records, view.certificate, view.reference) == ([], None, None)
+    assert view.verdict.startswith("none yet")

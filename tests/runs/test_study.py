@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import sbsrl
-from sbsrl import RunFolder, UserError
+from sbsrl import RunFolder, UserError, imports
 from sbsrl.runs import study, train
-from sbsrl.runs.study import Arm, run_study, study_home
+from sbsrl.runs.study import Arm, run_study
 from sbsrl.settings import PRESETS
 
 FEW = (("prior", "motor"), ("episodes", 2), ("samples", 30))
@@ -19,7 +19,7 @@ SEEDS = (0, 1)
 
 
 def folder_of(home, arm, seed):
-    return home / study._name(arm.specification(seed, "cpu"))
+    return home / study.run_name(arm.specification(seed, "cpu"))
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_every_arm_has_all_episodes_of_every_seed(done):
 def test_a_folder_is_what_was_asked_for(done):
     config = RunFolder.open(folder_of(done[0], OTHER, 1)).config
     assert (config["task"], config["method"], config["seed"]) == ("ledge", "greedy", 1)
-    assert config["settings"]["samples"] == 30
+    assert config["settings"]["method"]["samples"] == 30
 
 
 def test_arms_with_equal_settings_share_their_runs(done):
@@ -93,8 +93,8 @@ def test_two_studies_cannot_work_in_one_place(done, monkeypatch):
 def test_a_preset_of_few_episodes_shortens_pure_exploration():
     """Else ActSafe could not be run with it at all."""
     arm = Arm("ActSafe-5", "pendulum", "actsafe", (("actsafe_episodes", 5),))
-    assert arm.specification(0, "smoke").settings.actsafe_episodes == PRESETS["smoke"]["episodes"] < 5
-    assert arm.specification(0, "cpu").settings.actsafe_episodes == 5
+    assert arm.specification(0, "smoke").settings.method.actsafe_episodes == PRESETS["smoke"]["episodes"] < 5
+    assert arm.specification(0, "cpu").settings.method.actsafe_episodes == 5
 
 
 class NoWork:
@@ -117,7 +117,7 @@ def test_only_what_is_missing_is_asked_for(done, monkeypatch):
     """Another seed, other settings and another preset are other runs."""
     monkeypatch.setattr(study, "worker_pool", NoWork)
     other = Arm("more", "ledge", "sbsrl", (*FEW[:2], ("samples", 31)))
-    for arm, seed, preset in ((USUAL, 2, "cpu"), (other, 0, "cpu"), (USUAL, 0, "paper")):
+    for arm, seed, preset in ((USUAL, 2, "cpu"), (other, 0, "cpu"), (USUAL, 0, "smoke")):
         with pytest.raises(AssertionError, match="asked for"):
             run_study([arm], [seed], preset, done[0], 1)
 
@@ -130,49 +130,73 @@ def test_what_cannot_work_is_refused_before_anything_is_run(tmp_path, monkeypatc
     assert not (tmp_path / "home").exists()
 
 
+PENDULUM = Arm("planned", "pendulum", "sbsrl")
+SEARCHED = Arm("searched", "ledge", "sbsrl")
+
+
 @pytest.fixture
-def home_of_copy(tmp_path, monkeypatch):
-    """A copy of the package, and the home of studies that it would make."""
+def names_in_copy(tmp_path, monkeypatch):
+    """A copy of the package, and the names that a planned and a searched run have with it."""
     copy = tmp_path / "sbsrl"
     shutil.copytree(Path(sbsrl.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(study, "__file__", str(copy / "runs" / "study.py"))
+    monkeypatch.setattr(imports, "PACKAGE", copy)
+    remembered = (imports.modules, imports.named_modules, imports.imported_modules, study.code_digest)
 
-    def home():
-        study._code.cache_clear()
-        return study_home(Path("runs"))
+    def forget():
+        for function in remembered:
+            function.cache_clear()
 
-    yield copy, home
-    study._code.cache_clear()
+    def names():
+        forget()
+        return [study.run_name(arm.specification(0, "cpu")) for arm in (PENDULUM, SEARCHED)]
+
+    yield copy, names
+    forget()
 
 
 @pytest.mark.parametrize(
-    ("part", "matters"),
+    ("part", "planned", "searched"),
     [
-        ("loop.py", True),
-        ("solve/icem.py", True),
-        ("tasks/data/cartpole.npz", True),
-        ("report/charts.py", False),
-        ("laboratory/world.py", False),
-        ("cli.py", False),
+        ("loop.py", True, True),
+        ("methods.py", True, True),
+        ("systems/episode.py", True, True),
+        ("solve/icem.py", True, True),  # searching policies by evolution is iCEM, in the same module as exact search
+        ("solve/receding.py", True, False),
+        ("solve/policy_search.py", False, True),
+        ("tasks/ledge.py", False, True),
+        ("tasks/cartpole.py", False, False),
+        ("tasks/data/cartpole.npz", False, False),
+        ("report/charts.py", False, False),
+        ("laboratory/world.py", False, False),
+        ("runs/certificate.py", False, False),
+        ("cli.py", False, False),
     ],
 )
-def test_the_home_changes_with_the_code_that_runs_depend_on(home_of_copy, part, matters):
-    copy, home = home_of_copy
-    before = home()
-    assert before == home()
-    assert before.parent == Path("runs")
+def test_a_run_has_another_name_if_code_that_it_uses_changes(names_in_copy, part, planned, searched):
+    copy, names = names_in_copy
+    before = names()
+    assert before == names()
     (copy / part).write_bytes((copy / part).read_bytes() + b"\n")
-    assert (home() != before) == matters
+    assert [new != old for new, old in zip(names(), before, strict=True)] == [planned, searched]
 
 
-def test_a_file_that_is_no_code_does_not_move_the_home(home_of_copy):
-    copy, home = home_of_copy
-    before = home()
+def test_data_of_a_task_count_for_its_runs(names_in_copy):
+    copy, _ = names_in_copy
+    arm = Arm("from data", "cartpole", "sbsrl")
+    before = study.run_name(arm.specification(0, "cpu"))
+    study.code_digest.cache_clear()
+    (copy / "tasks" / "data" / "cartpole.npz").write_bytes(b"other data")
+    assert study.run_name(arm.specification(0, "cpu")) != before
+
+
+def test_a_file_that_is_no_code_changes_no_name(names_in_copy):
+    copy, names = names_in_copy
+    before = names()
     (copy / "notes.txt").write_text("nothing to run")
-    assert home() == before
+    assert names() == before
 
 
 def test_names_are_of_settings_and_not_of_labels():
-    names = {json.dumps(study._name(arm.specification(0, "cpu"))) for arm in (USUAL, TWIN)}
+    names = {json.dumps(study.run_name(arm.specification(0, "cpu"))) for arm in (USUAL, TWIN)}
     assert len(names) == 1
-    assert study._name(USUAL.specification(0, "cpu")) != study._name(USUAL.specification(1, "cpu"))
+    assert study.run_name(USUAL.specification(0, "cpu")) != study.run_name(USUAL.specification(1, "cpu"))

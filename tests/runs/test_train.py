@@ -6,16 +6,16 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sbsrl import OfflineData, RunFolder, UserError, collect, learn, make_task, resume
-from sbsrl.runs import Specification
 from sbsrl.runs import train as run_spec
 from sbsrl.runs.certificate import certificate
+from sbsrl.runs.config import make_config
+from sbsrl.specification import Specification
 
 
 def ledger(folder: Path) -> list[dict]:
@@ -55,7 +55,8 @@ def test_trajectories_are_resumed_exactly_too(tiny, tmp_path, interrupts):
     resume(tmp_path / "parts")
     for episode in range(3):
         whole, parts = (RunFolder.open(tmp_path / name).trajectory(episode) for name in ("whole", "parts"))
-        assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+        assert all(np.array_equal(a, b) for a, b in zip(whole[:4], parts[:4], strict=True))
+        assert (whole.ended, whole.reason) == (parts.ended, parts.reason) == ("horizon", "")
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_a_run_keeps_the_data_that_it_starts_from_and_resumes_without_their_file
 
 def test_a_run_whose_own_data_are_lost_is_not_resumed(taught, tmp_path):
     spec = Specification.make("pendulum", "sbsrl", 0, "cpu", taught)
-    with RunFolder.create(tmp_path / "run", asdict(spec)):
+    with RunFolder.create(tmp_path / "run", make_config(spec, spec.make_task())):
         pass
     with pytest.raises(UserError, match=r"offline.npz cannot be read as offline data"):
         resume(tmp_path / "run")
@@ -145,9 +146,11 @@ def test_the_configuration_is_complete(tiny, tmp_path):
     run_spec(spec, tmp_path / "run")
     config = RunFolder.open(tmp_path / "run").config
     assert (config["task"], config["method"], config["seed"], config["preset"]) == ("pendulum", "greedy", 7, "smoke")
-    assert config["settings"]["samples"] == 3
-    assert config["settings"]["decay"] == 1.25
-    assert {"sbsrl", "jax", "python"} <= set(config["versions"])
+    assert set(config["settings"]) == {"run", "method", "belief", "solver"}
+    assert config["settings"]["method"]["samples"] == 3
+    assert (config["settings"]["solver"]["name"], config["settings"]["solver"]["decay"]) == ("icem", 1.25)
+    assert config["system"]["horizon"] == 50
+    assert {"sbsrl", "jax", "python", "gymnasium"} <= set(config["versions"])
 
 
 def test_the_certificate_claims_nothing_and_counts(tiny, tmp_path):
@@ -160,7 +163,7 @@ def test_the_certificate_claims_nothing_and_counts(tiny, tmp_path):
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_seeds_out_of_range_are_refused(seed):
-    with pytest.raises(UserError, match=r"seed .* is out of range"):
+    with pytest.raises(UserError, match=r"seed=.* is out of range"):
         learn("pendulum", seed=seed)
 
 
@@ -168,16 +171,20 @@ def test_a_configuration_of_another_version_is_explained(tiny, tmp_path):
     learn("pendulum", **{**tiny, "episodes": 1}, out=tmp_path / "run")
     path = tmp_path / "run" / "config.json"
     config = json.loads(path.read_text())
-    config["settings"]["colour_of_the_sky"] = "blue"
+    config["settings"]["solver"]["colour_of_the_sky"] = "blue"
+    path.write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"config.json: there is no setting 'solver.colour_of_the_sky'"):
+        resume(tmp_path / "run", insist=True)
+    del config["settings"]["solver"]
     path.write_text(json.dumps(config))
     with pytest.raises(UserError, match="does not fit this version"):
-        resume(tmp_path / "run")
+        resume(tmp_path / "run", insist=True)
 
 
 def test_the_certificate_says_that_calibration_is_violated(tiny):
     result = learn("pendulum", **tiny)
     doubt = "the calibration assumption is violated at episode 1: ..."
-    doubted = [result.records[0], *(r._replace(objection=doubt) for r in result.records[1:])]
+    doubted = [result.records[0], *(r._replace(calibration_warning=doubt) for r in result.records[1:])]
     for records, says in ((result.records, "not contradicted by the data"), (doubted, doubt)):
         assert certificate(result.experiment, records)["model"]["calibration"] == says
 

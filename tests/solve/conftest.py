@@ -11,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sbsrl.model import KnownModel, Signals
 from sbsrl.policies import PolicyClass
-from sbsrl.problem import Penalties, Problem
-from sbsrl.solve import EvolutionSearch, ExactSearch, Quadrature
+from sbsrl.problem import Problem
+from sbsrl.solve.expectation import Quadrature
+from sbsrl.solve.policy_search import EvolutionSearch, ExactSearch
 
 NOISE, HORIZON, START, REACH = 0.4, 3, 0.1, 4.0
 
@@ -26,18 +28,6 @@ class Line(eqx.Module):
     def __call__(self, x, a):
         p, q, r = (c.astype(x.dtype) for c in self.coefficients)
         return p * x + q * a + r
-
-
-class Lines(eqx.Module):
-    """M of them."""
-
-    coefficients: jax.Array
-
-    def __len__(self):
-        return len(self.coefficients)
-
-    def member(self, m):
-        return Line(self.coefficients[m])
 
 
 class Curious(eqx.Module):
@@ -54,7 +44,28 @@ def reward(x, a, y):
 
 
 def cost(x, a, y):
-    return jax.nn.sigmoid(4 * (y[0] - 1))
+    return jax.nn.sigmoid(4 * (y[0] - 1))[None]
+
+
+def both_costs(x, a, y):
+    """The second one is the effort."""
+    return jnp.stack([jax.nn.sigmoid(4 * (y[0] - 1)), a[0] ** 2])
+
+
+ONE, TWO = Signals(reward, cost), Signals(reward, both_costs)
+
+
+class Lines(eqx.Module):
+    """M of them."""
+
+    coefficients: jax.Array
+    signals: Signals = eqx.field(static=True)
+
+    def __len__(self):
+        return len(self.coefficients)
+
+    def member(self, m):
+        return KnownModel(Line(self.coefficients[m]), self.signals)
 
 
 def spring(theta, x):
@@ -70,35 +81,38 @@ class Small:
     """A random problem, and all there is to know about a policy."""
 
     policies: PolicyClass
-    returns: Quadrature
+    expectation: Quadrature
     nominal: np.ndarray
     samples: np.ndarray
     centre: float
 
     def problem(self, bound, threshold=0.0, **changes):
+        """With as many costs as there are bounds: one or two."""
+        bounds = np.atleast_1d(bound)
+        signals = ONE if len(bounds) == 1 else TWO
         fields = {
-            "reward": reward,
-            "nominal": Line(jnp.asarray(self.nominal)),
-            "cost": cost,
-            "aggregation": "sum",
-            "samples": Lines(jnp.asarray(self.samples)),
-            "bound": jnp.asarray(bound, jnp.float32),
+            "objective": None,
+            "nominal": KnownModel(Line(jnp.asarray(self.nominal)), signals),
+            "samples": Lines(jnp.asarray(self.samples), signals),
+            "bounds": jnp.asarray(bounds, jnp.float32),
+            "aggregations": ("sum",) * len(bounds),
             "uncertainty": Curious(jnp.asarray(self.centre)),
             "threshold": jnp.asarray(threshold, jnp.float32),
             "steps": jnp.int32(HORIZON),
             "exploring": jnp.asarray(True),
-            "penalties": Penalties(cost=1000.0, exploration=10.0),
+            "starts": jnp.full((1, 1), START),
+            "key": jax.random.key(0),
         }
         return Problem(**{**fields, **changes})
 
     def fine(self):
         """Exact search on a lattice of 21 x 17 of the same policies."""
         old = self.policies
-        return ExactSearch(PolicyClass(old.function, old.low, old.high, old.names, (21, 17)), self.returns)
+        return ExactSearch(PolicyClass(old.function, old.low, old.high, old.names, (21, 17)), self.expectation)
 
     def evolution(self):
         """As many candidates as a run has by default."""
-        return EvolutionSearch.create(self.policies, self.returns, candidates=504, elites=24, iterations=4)
+        return EvolutionSearch.create(self.policies, self.expectation, candidates=504, elites=24, iterations=4)
 
     def demands(self):
         """Bounds and thresholds: a safety that binds; with it an exploration that does, too; and neither."""
@@ -116,6 +130,10 @@ class Small:
         """J_c on every sample."""
         return [self.expected(each, theta, lambda x, a, y: sigmoid(4 * (y - 1))) for each in self.samples]
 
+    def second_costs(self, theta):
+        """J_c of the second cost on every sample."""
+        return [self.expected(each, theta, lambda x, a, y: a**2 + 0 * y) for each in self.samples]
+
     def expected(self, coefficients, theta, g):
         """By backward induction on a grid three times as fine and twice as wide, in double precision."""
         p, q, r = coefficients
@@ -131,7 +149,7 @@ class Small:
 
 
 POLICIES = PolicyClass(spring, (-1.0, -1.0), (1.5, 1.0), ("push", "spring"), (5, 4))
-RETURNS = Quadrature.create(-REACH, REACH, START, NOISE, HORIZON)
+EXPECTATION = Quadrature.create(-REACH, REACH, START, NOISE, HORIZON)
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +162,7 @@ def small():
         spread = np.array([0.1, 0.15, 0.15])
         return Small(
             policies=POLICIES,
-            returns=RETURNS,
+            expectation=EXPECTATION,
             nominal=centre + spread * rng.normal(size=3) / 2,
             samples=centre + spread * rng.normal(size=(13, 3)),
             centre=float(rng.normal() / 3),

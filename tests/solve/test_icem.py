@@ -9,34 +9,53 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sbsrl import UserError
+from sbsrl.model import KnownModel, Signals
 from sbsrl.problem import Only, Penalties, Problem, feasible
-from sbsrl.solve.icem import ICEM, Memory
-from sbsrl.solve.judge import OpenLoop
+from sbsrl.solve.icem import ICEM, Memory, check_population
+from sbsrl.solve.scoring import OpenLoop
 
 
 def point(x, a):
     return x + a
 
 
-def problem(target=0.0, bound=10.0, samples=True, threshold=0.0):
+def signals(target=0.0):
     """Move to the target; the cost is how far right the point gets."""
-    return Problem(
-        reward=lambda x, a, y: -jnp.sum((y - target) ** 2),
-        nominal=point,
-        cost=lambda x, a, y: y[0],
-        aggregation="statewise",
-        samples=Only(point) if samples else None,
-        bound=jnp.array(bound, jnp.float32),
-        uncertainty=lambda x, a: jnp.abs(a[0]),
-        threshold=jnp.array(threshold, jnp.float32),
-        steps=jnp.array(6, jnp.int32),
-        exploring=jnp.array(threshold > 0),
-        penalties=Penalties(cost=1000.0, exploration=100.0),
-    )
+    return Signals(lambda x, a, y: -jnp.sum((y - target) ** 2), lambda x, a, y: y)
+
+
+def problem(target=0.0, bound=10.0, samples=True, threshold=0.0, **changes):
+    model = KnownModel(point, signals(target))
+    fields = {
+        "objective": None,
+        "nominal": model,
+        "samples": Only(model) if samples else None,
+        "bounds": jnp.array([bound], jnp.float32),
+        "aggregations": ("statewise",),
+        "uncertainty": lambda x, a: jnp.abs(a[0]),
+        "threshold": jnp.array(threshold, jnp.float32),
+        "steps": jnp.array(6, jnp.int32),
+        "exploring": jnp.array(threshold > 0),
+        "starts": jnp.zeros((1, 1)),
+        "key": jax.random.key(0),
+    }
+    return Problem(**{**fields, **changes})
+
+
+WEIGHTS = Penalties(cost=1000.0, exploration=100.0)
 
 
 def planner(**changes):
-    options = {"low": (-1.0,), "high": (1.0,), "horizon": 6, "candidates": 200, "elites": 20, "iterations": 5}
+    options = {
+        "low": (-1.0,),
+        "high": (1.0,),
+        "horizon": 6,
+        "candidates": 200,
+        "elites": 20,
+        "iterations": 5,
+        "penalties": WEIGHTS,
+    }
     return ICEM(**{**options, **changes})
 
 
@@ -45,7 +64,7 @@ X = jnp.array([0.0])
 
 def plan(problem, key, icem=None, x=X, memory=None):
     icem = icem or planner()
-    return icem.plan(problem, x, icem.forget(problem.sample_count) if memory is None else memory, key)
+    return icem.plan(problem, x, icem.init(problem.constraint_count) if memory is None else memory, key)
 
 
 def test_population_shrinks_by_the_decay_down_to_twice_the_elites():
@@ -94,9 +113,9 @@ class Counted(OpenLoop):
     def __hash__(self):
         return id(self.seen)
 
-    def judge(self, problem, x, pool, alive):
+    def score(self, problem, weights, x, pool, alive):
         jax.debug.callback(lambda: self.seen.append(1))
-        return super().judge(problem, x, pool, alive)
+        return super().score(problem, weights, x, pool, alive)
 
 
 def test_an_unsafe_plan_is_worth_a_longer_search_and_not_an_endless_one():
@@ -105,11 +124,11 @@ def test_an_unsafe_plan_is_worth_a_longer_search_and_not_an_endless_one():
     In between the first step must go left by 0.25 and candidates begin with a tenth: as many as it takes to get there.
     """
     seen: list[int] = []
-    icem = planner(iterations=2, patience=10, spread=0.1, candidates=40, elites=5, momentum=0.5, judge=Counted(seen))
+    icem = planner(iterations=2, patience=10, spread=0.1, candidates=40, elites=5, momentum=0.5, scoring=Counted(seen))
     easy = problem()
     for bound, least, most in ((10.0, 2, 2), (-3.0, 20, 20), (-0.25, 3, 19)):
         seen.clear()
-        found, _ = plan(eqx.tree_at(lambda p: p.bound, easy, jnp.float32(bound)), jax.random.key(1), icem)
+        found, _ = plan(eqx.tree_at(lambda p: p.bounds, easy, jnp.full(1, bound, jnp.float32)), jax.random.key(1), icem)
         jax.effects_barrier()
         assert least <= len(seen) <= most
         assert feasible(found.evaluation) == (bound > -1)
@@ -132,9 +151,8 @@ def test_the_share_that_was_evaluated_counts_the_longer_search(getkey):
 
 def test_a_feasible_plan_is_preferred_to_a_more_valuable_one_that_violates(getkey):
     """With a penalty far too small, violating pays; it is not done all the same."""
-    greedy = problem(target=2.5, bound=0.5)
-    weak = Problem(**{**vars(greedy), "penalties": Penalties(cost=1e-3, exploration=0.0)})
-    found, _ = plan(weak, getkey())
+    weak = planner(penalties=Penalties(cost=1e-3, exploration=0.0))
+    found, _ = plan(problem(target=2.5, bound=0.5), getkey(), weak)
     assert feasible(found.evaluation)
 
 
@@ -158,9 +176,9 @@ def test_a_trajectory_that_is_not_a_number_is_neither_safe_nor_chosen(getkey):
     def broken(x, a):
         return jnp.where(a > 0.9, jnp.nan, x + a)
 
-    base = problem(target=2.5)
-    for fragile in ({"samples": Only(broken)}, {"nominal": broken}):
-        found, _ = plan(Problem(**{**vars(base), **fragile}), getkey())
+    model = KnownModel(broken, signals(2.5))
+    for fragile in ({"samples": Only(model)}, {"nominal": model}):
+        found, _ = plan(Problem(**{**vars(problem(target=2.5)), **fragile}), getkey())
         assert feasible(found.evaluation)
         assert np.isfinite(found.evaluation.value)
         assert np.all(found.actions <= 0.9)
@@ -188,10 +206,10 @@ def test_memory_is_shifted_by_one_step(getkey):
 
 def test_a_new_episode_forgets(getkey):
     icem = planner()
-    assert not icem.forget(1).warm
+    assert not icem.init(1).warm
     _, memory = plan(problem(target=2.5), getkey(), icem)
     assert memory.warm
-    np.testing.assert_array_equal(icem.forget(1).mean, np.zeros((6, 1)))
+    np.testing.assert_array_equal(icem.init(1).mean, np.zeros((6, 1)))
 
 
 def test_the_executed_plan_leads_the_remembered_elites(getkey):
@@ -223,7 +241,7 @@ class Walls(eqx.Module):
         return len(self.push)
 
     def member(self, m):
-        return lambda x, a: x + a + self.push[m]
+        return KnownModel(lambda x, a: x + a + self.push[m], signals())
 
 
 def test_the_most_binding_sample_is_remembered_and_asked_first(getkey):
@@ -247,6 +265,103 @@ def test_lazy_and_full_evaluation_give_the_same_plan(bound, getkey):
     np.testing.assert_array_equal(memory.elites, same.elites)
     assert lazy.evaluation == full.evaluation
     assert lazy.evaluated < full.evaluated
+
+
+def test_a_bound_on_the_mean_lets_through_what_a_bound_on_each_sample_does_not(getkey):
+    """No plan keeps the last of four samples, pushed by 3, left of 1; the mean of them is pushed by 0.75.
+
+    The point cannot but go to 3 + a on it; on the mean the first step may go up to 0.25.
+    """
+    crowd = Walls(jnp.asarray([0.0, 0.0, 0.0, 3.0], jnp.float32))
+    icem = planner(horizon=1, iterations=8)
+    options = {"target": 2.5, "bound": 1.0, "samples": None}
+    each, mean = (Problem(**{**vars(problem(**options)), "samples": crowd, "constraint": c}) for c in ("each", "mean"))
+    refused, _ = plan(each, getkey(), icem)
+    assert not feasible(refused.evaluation)
+    np.testing.assert_allclose(refused.evaluation.violation, 1.0, atol=0.05)
+    found, memory = plan(mean, getkey(), icem)
+    assert feasible(found.evaluation)
+    assert memory.binding.shape == (1,)
+    np.testing.assert_allclose(found.actions[0, 0], 0.25, atol=0.02)
+
+
+def test_of_two_costs_both_bind(getkey):
+    """To the right of 1.2 is forbidden at every step, and so is an effort, summed, above 0.5.
+
+    With one of them alone the other is exceeded: neither makes the other idle.
+    """
+    both = Signals(signals(2.5).reward, lambda x, a, y: jnp.stack([y[0], a[0] ** 2]))
+    model = KnownModel(point, both)
+    fields = {"nominal": model, "samples": Only(model), "aggregations": ("statewise", "sum")}
+
+    def costs(bounds):
+        crowd = Problem(**{**vars(problem()), **fields, "bounds": jnp.asarray(bounds, jnp.float32)})
+        found, _ = plan(crowd, getkey(), planner(iterations=12))
+        assert feasible(found.evaluation)
+        actions = np.asarray(found.actions[:, 0], float)
+        return np.cumsum(actions).max(), np.sum(actions**2)
+
+    reached, effort = costs([1.2, 0.5])
+    assert 1.0 < reached <= 1.2 + 1e-6
+    assert 0.4 < effort <= 0.5 + 1e-6
+    assert costs([1.2, 99.0])[1] > 0.6
+    assert costs([99.0, 0.5])[0] > 1.3
+
+
+class Gusts(eqx.Module):
+    """Points that are blown about, each in its own way."""
+
+    size: jnp.ndarray
+
+    def __len__(self):
+        return 4
+
+    def member(self, m):
+        return Gust(self.size)
+
+
+class Gust(eqx.Module):
+    """A model that draws its next state."""
+
+    size: jnp.ndarray
+
+    @property
+    def stochastic(self):
+        return True
+
+    def __call__(self, x, a):
+        return x + a
+
+    def draw(self, x, a, key):
+        return x + a + self.size * jax.random.normal(key, x.shape, x.dtype)
+
+    def reward(self, x, a, y):
+        return signals(2.5).reward(x, a, y)
+
+    def costs(self, x, a, y):
+        return y
+
+
+def test_samples_that_draw_keep_the_plan_away_from_the_bound(getkey):
+    """Calm samples let it go to the bound, shaken ones as far as the worst of four gusts allows; lazily as fully."""
+    calm, shaken = (
+        Problem(**{**vars(problem(target=2.5, bound=1.2)), "samples": Gusts(jnp.float32(size))}) for size in (0.0, 0.1)
+    )
+    key = getkey()
+    near, far = (plan(crowd, key, planner(iterations=12))[0] for crowd in (calm, shaken))
+    reached = [float(np.cumsum(found.actions[:, 0]).max()) for found in (near, far)]
+    assert 1.1 < reached[0] <= 1.2 + 1e-6
+    assert reached[1] < reached[0] - 0.05
+    assert feasible(near.evaluation)
+    assert feasible(far.evaluation)
+    full, _ = plan(shaken, key, planner(iterations=12, lazy=False))
+    np.testing.assert_array_equal(far.actions, full.actions)
+
+
+def test_fewer_than_two_candidates_per_elite_are_refused():
+    check_population(8, 4)
+    with pytest.raises(UserError, match=r"^candidates=7 is less than twice elites=4; set candidates to at least 8, "):
+        check_population(7, 4)
 
 
 def test_another_problem_of_the_same_shape_is_not_compiled_again(getkey):

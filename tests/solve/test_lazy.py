@@ -6,11 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.belief import GPBelief, GPOptions
+from sbsrl.belief.choices import GPChoices
+from sbsrl.belief.gp import GPBelief
 from sbsrl.kernels import Matern, SquaredExponential
+from sbsrl.model import KnownModel, Signals
+from sbsrl.prior import GPPrior
 from sbsrl.problem import Evaluation, Excess, Penalties, Problem, excess, explored, information, nominal_returns
 from sbsrl.solve.lazy import evaluate_lazily
-from sbsrl.task import Prior, Transitions
+from sbsrl.transitions import Transitions
 
 INF = np.inf
 
@@ -24,22 +27,26 @@ def approach(x, a, y):
 
 
 def first_coordinate(x, a, y):
-    return jnp.abs(y[0])
+    return jnp.abs(y[:1])
+
+
+SIGNALS = Signals(approach, first_coordinate)
+WEIGHTS = Penalties(cost=10.0, exploration=3.0)
 
 
 def problem(threshold=0.0, samples=None, **changes):
     fields = {
-        "reward": approach,
-        "nominal": still,
-        "cost": first_coordinate,
-        "aggregation": "statewise",
+        "objective": None,
+        "nominal": KnownModel(still, SIGNALS),
         "samples": samples,
-        "bound": jnp.float32(1.0),
+        "bounds": jnp.ones(1, jnp.float32),
+        "aggregations": ("statewise",),
         "uncertainty": still,
         "threshold": jnp.float32(threshold),
         "steps": jnp.int32(100),
         "exploring": jnp.array(threshold > 0),
-        "penalties": Penalties(cost=10.0, exploration=3.0),
+        "starts": jnp.zeros((1, 2)),
+        "key": jax.random.key(0),
     }
     return Problem(**{**fields, **changes})
 
@@ -51,7 +58,7 @@ def nothing_known(size):
 @eqx.filter_jit
 def look_up(problem, returns, known, gathered, charged, hinges, order, best, chunk):
     hinge = lambda rows, m: Excess(charged[rows, m], hinges[rows, m])  # noqa: E731
-    return evaluate_lazily(problem, returns, known, lambda rows: gathered[rows], hinge, order, best, chunk)
+    return evaluate_lazily(problem, WEIGHTS, returns, known, lambda rows: gathered[rows], hinge, order, best, chunk)
 
 
 class Table:
@@ -203,66 +210,60 @@ def drift(x, a):
 
 
 PRIORS = [
-    Prior(
-        name="random",
-        mean=drift,
-        scale=(0.2, 0.1),
-        kernel=kernel,
-        noise=0.05,
-        bound=None,
-        bound_source="",
-        informative=True,
-    )
+    GPPrior(mean=drift, scale=(0.2, 0.1), kernel=kernel, noise=0.05, bound=None, bound_source="")
     for kernel in (SquaredExponential((1.0, 1.0, 1.0)), Matern((1.0, 1.0, 1.0), 2.5))
 ]
 
 
-def gp_problem(seed, slack=0.0):
+def gp_problem(seed, signals=SIGNALS, **changes):
     """A random Gaussian-process belief about a two-dimensional system, and a random problem with it."""
     rng = np.random.default_rng(seed)
     x, a = rng.normal(size=(40, 2)), rng.uniform(-1, 1, (40, 1))
     y = 0.9 * x + 0.3 * a + 0.1 * np.sin(x)
-    belief = GPBelief.create(PRIORS[seed % 2], 3, 40, 1, GPOptions(features=32)).update(Transitions(x, a, y))
-    return problem(
-        threshold=float(rng.choice([0.0, 20.0, 60.0])),
-        penalties=Penalties(cost=10.0, exploration=3.0, slack=slack),
-        samples=belief.samples(jax.random.key(seed), 6),
-        nominal=belief.nominal(),
-        uncertainty=belief.uncertainty(),
-        bound=jnp.float32(rng.uniform(0.3, 2.0)),
-    )
+    belief = GPBelief.create(PRIORS[seed % 2], 3, 40, 1, GPChoices(features=32), signals=signals)
+    data = Transitions(x, a, y, np.zeros(40), np.zeros((40, 1)), np.zeros(40, bool))
+    belief = belief.update(data, jax.random.key(seed))
+    fields = {
+        "threshold": float(rng.choice([0.0, 20.0, 60.0])),
+        "samples": belief.samples(jax.random.key(seed), 6),
+        "nominal": belief.nominal(),
+        "uncertainty": belief.uncertainty(),
+        "bounds": jnp.full(1, rng.uniform(0.3, 2.0), jnp.float32),
+    }
+    return problem(**{**fields, **changes})
 
 
 @eqx.filter_jit
-def both_ways(problem, x, actions, order, best, chunk):
+def both_ways(problem, x, actions, order, best, chunk, slack=0.0):
     """Lazily, and with every candidate among the `best`, hence all evaluated on all samples."""
     returns, states = nominal_returns(problem, x, actions)
     gather = lambda rows: information(problem, states[:, :, rows], actions[:, :, rows])  # noqa: E731
-    hinge = lambda rows, m: excess(problem, problem.samples.member(m), x, actions[:, :, rows])  # noqa: E731
+    hinge = lambda rows, m: excess(problem, m, x, actions[:, :, rows], slack)  # noqa: E731
     known = nothing_known(len(returns))
     return [
-        evaluate_lazily(problem, returns, known, gather, hinge, order, wanted, chunk) for wanted in (best, len(returns))
+        evaluate_lazily(problem, WEIGHTS, returns, known, gather, hinge, order, wanted, chunk)
+        for wanted in (best, len(returns))
     ]
 
 
-def by_hand_arrays(problem, x, actions):
+def by_hand_arrays(problem, x, actions, slack):
     """The value of each candidate from single rollouts."""
     values, worst = [], []
     for plan in jnp.moveaxis(actions, -1, 0):
         returns, states = nominal_returns(problem, x, plan[:, :, None])
         gathered = jnp.where(problem.threshold > 0, information(problem, states, plan[:, :, None]), 0)
-        hinges = [excess(problem, problem.samples.member(m), x, plan[:, :, None]) for m in jnp.arange(6)]
+        hinges = [excess(problem, m, x, plan[:, :, None], slack) for m in jnp.arange(6)]
         charged = jnp.sum(jnp.stack([hinge.charged[0] for hinge in hinges]))
-        values.append(explored(problem, returns, gathered)[0] - problem.penalties.cost * charged)
+        values.append(explored(problem, WEIGHTS, returns, gathered)[0] - WEIGHTS.cost * charged)
         worst.append(jnp.max(jnp.stack([hinge.beyond[0] for hinge in hinges])))
     return jnp.stack(values), jnp.stack(worst)
 
 
-def random_search(seed, candidates, slack=0.0):
+def random_search(seed, candidates, **changes):
     rng = np.random.default_rng(1000 + seed)
     actions = jnp.asarray(rng.uniform(-1, 1, (8, 1, candidates)), jnp.float32)
     x, order = jnp.asarray(rng.normal(size=2), jnp.float32), jnp.asarray(rng.permutation(6))
-    return gp_problem(seed, slack), x, actions, order
+    return gp_problem(seed, **changes), x, actions, order
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -276,7 +277,7 @@ def test_on_sampled_dynamics_the_elites_are_bit_for_bit_those_of_full_evaluation
 @pytest.mark.parametrize("seed", range(2))
 def test_slack_changes_values_and_no_violation_and_is_exact_too(seed):
     """The elites are again bit for bit those of full evaluation; slack makes some of them worth less."""
-    lazy, full = both_ways(*random_search(seed, 96, slack=0.5), 10, 16)
+    lazy, full = both_ways(*random_search(seed, 96), 10, 16, 0.5)
     check_same(lazy.evaluation(), full.evaluation(), 10)
     _, without = both_ways(*random_search(seed, 96), 10, 16)
     np.testing.assert_array_equal(full.worst, without.worst)
@@ -284,12 +285,34 @@ def test_slack_changes_values_and_no_violation_and_is_exact_too(seed):
     assert np.any(full.bound < without.bound)
 
 
+def both_coordinates(x, a, y):
+    return jnp.abs(y)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_with_two_costs_the_elites_are_those_of_full_evaluation(seed):
+    """Bit for bit; some candidates exceed both bounds and some one, so that the two costs matter."""
+    signals = Signals(approach, both_coordinates)
+    changes = {"signals": signals, "bounds": jnp.array([1.0, 0.8], jnp.float32), "aggregations": ("statewise", "sum")}
+    lazy, full = both_ways(*random_search(seed, 96, **changes), 10, 16)
+    check_same(lazy.evaluation(), full.evaluation(), 10)
+    assert np.any(full.penalties[:, 0] > 10 * full.worst + 1e-3)  # the sum is charged, the largest is the violation
+
+
+def test_a_bound_on_the_mean_is_a_single_stage():
+    """One constraint is asked, whatever the number of samples, and lazily as fully."""
+    problem, x, actions, _ = random_search(0, 96, constraint="mean")
+    lazy, full = both_ways(problem, x, actions, jnp.zeros(1, jnp.int32), 10, 16)
+    assert full.asked.shape == (1,)
+    check_same(lazy.evaluation(), full.evaluation(), 10)
+
+
 def test_full_evaluation_is_what_single_rollouts_give():
     """float32, eight steps: 1e-4 of values up to 1e3."""
-    problem, x, actions, order = random_search(3, 12, slack=0.5)
+    problem, x, actions, order = random_search(3, 12)
     problem = problem.demanding(jnp.float32(20.0), 100)
-    _, full = both_ways(problem, x, actions, order, 4, 4)
-    values, worst = eqx.filter_jit(lambda p: by_hand_arrays(p, x, actions))(problem)
+    _, full = both_ways(problem, x, actions, order, 4, 4, 0.5)
+    values, worst = eqx.filter_jit(lambda p: by_hand_arrays(p, x, actions, 0.5))(problem)
     np.testing.assert_allclose(full.evaluation().value, values, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(full.evaluation().violation, worst, atol=1e-4)
 

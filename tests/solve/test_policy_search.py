@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.solve import ExactSearch, Solver
-from sbsrl.solve.policy_search import evaluate_policy
+from sbsrl import UserError, make_task
+from sbsrl.policy import Controller, Policy
+from sbsrl.solve.policy_search import EvolutionSettings, ExactSearch, ExactSettings, evaluate_policy
+from sbsrl.solve.protocol import Solver
 
 PROBLEMS = 12
-X = jnp.asarray([0.1])
 
 
 class Table(NamedTuple):
@@ -54,7 +55,16 @@ def brute_force(table, bound, threshold):
 
 
 def search_of(world, **changes):
-    return ExactSearch(world.policies, world.returns, **changes)
+    return ExactSearch(world.policies, world.expectation, **changes)
+
+
+def solve(search, problem, key):
+    """No search remembers anything."""
+    assert isinstance(search, Solver)
+    assert search.init(key) == ()
+    solution, state = search.solve(problem, (), key)
+    assert state == ()
+    return solution
 
 
 def demands(table):
@@ -83,7 +93,7 @@ def test_the_exact_solution_is_that_of_brute_force(tables, seed):
     """Twelve random problems of 20 policies and 13 samples, each with six demands."""
     table = tables[seed]
     for bound, threshold, explores in demands(table):
-        solution = search_of(table.world).solve(table.world.problem(bound, threshold), X, jax.random.key(0))
+        solution = solve(search_of(table.world), table.world.problem(bound, threshold), jax.random.key(0))
         place = int(np.argmin(np.sum((table.world.policies.lattice() - solution.policy.theta[None]) ** 2, axis=1)))
         found = search_of(table.world).search(table.world.problem(bound, threshold))
         assert place == int(found.place)
@@ -156,14 +166,14 @@ def test_no_reward_hides_who_sees_enough(tables, most):
     """1e9, where adding 1 changes nothing, or none at all: those that see enough still come first."""
     table = tables[2]
     threshold = between(table.information, 10)
-    problem = table.world.problem(9.0, threshold, reward=Odd(jnp.asarray(most), jnp.asarray(2.0)))
+    problem = table.world.problem(9.0, threshold, objective=Odd(jnp.asarray(most), jnp.asarray(2.0)))
     assert search_of(table.world).search(problem).evaluation.information >= threshold
 
 
 def test_a_policy_whose_reward_is_not_a_number_is_not_chosen(tables):
     """Policies that push hardest earn most, where it is a number."""
     table = tables[0]
-    problem = table.world.problem(9.0, reward=Odd(jnp.asarray(1.0), jnp.asarray(0.6)))
+    problem = table.world.problem(9.0, objective=Odd(jnp.asarray(1.0), jnp.asarray(0.6)))
     found = search_of(table.world).search(problem)
     assert np.isfinite(found.evaluation.value)
     push, spring = np.asarray(table.world.policies.lattice())[int(found.place)]
@@ -171,20 +181,33 @@ def test_a_policy_whose_reward_is_not_a_number_is_not_chosen(tables):
 
 
 def test_the_policy_acts_as_its_parameters_say(tables):
-    """In the precision of the state, whatever that of the parameters; with what the step teaches."""
+    """In the precision of the state, whatever that of the parameters; it has no state and says nothing."""
     world = tables[0].world
-    problem = world.problem(1.5)
-    solution = search_of(world).solve(problem, X, jax.random.key(0))
-    assert isinstance(search_of(world), Solver)
+    solution = solve(search_of(world), world.problem(1.5), jax.random.key(0))
     single = dataclasses.replace(solution.policy, theta=solution.policy.theta.astype(jnp.float32))
     for policy, digits in ((solution.policy, 1e-9), (single, 1e-6)):
-        decision, state = policy.act(jnp.asarray([0.4]), solution.start, jax.random.key(0))
+        assert isinstance(policy, Policy)
+        action, state, metrics = policy.act(jnp.asarray([0.4]), policy.init(), jax.random.key(0))
         expected = np.tanh(solution.policy.theta[0] + 0.4 * solution.policy.theta[1])
-        np.testing.assert_allclose(decision.action, [expected], rtol=digits)
-        np.testing.assert_allclose(decision.information, 1 / (1 + np.exp(2 * (expected - world.centre))), rtol=1e-6)
-        assert decision.action.dtype == jnp.float64
-        assert decision.evaluation is solution.evaluation
-        assert state is None
+        np.testing.assert_allclose(action, [expected], rtol=digits)
+        assert action.dtype == jnp.float64
+        assert (state, metrics) == ((), {})
+
+
+def test_the_policy_is_small(tables):
+    """It has its parameters and nothing of the problem; as a controller it is called with an observation."""
+    world = tables[0].world
+    policy = solve(search_of(world), world.problem(1.5), jax.random.key(0)).policy
+    assert [leaf.shape for leaf in jax.tree.leaves(policy)] == [(2,)]
+    action = Controller(policy)(np.array([0.4]))
+    np.testing.assert_allclose(action, np.tanh(policy.theta[:1] + 0.4 * policy.theta[1:]), rtol=1e-9)
+
+
+def test_the_share_that_was_evaluated_is_a_metric(tables):
+    table = tables[0]
+    problem = table.world.problem(between(table.costs.max(axis=1), 3))
+    for search in (search_of(table.world), table.world.evolution()):
+        assert 0 < float(solve(search, problem, jax.random.key(0)).metrics["evaluated"]) <= 1
 
 
 def test_an_evaluation_is_on_every_sample(tables):
@@ -192,11 +215,11 @@ def test_an_evaluation_is_on_every_sample(tables):
     table = tables[3]
     theta = table.world.policies.lattice()[7]
     bound = between(table.costs[7], 6)
-    found = evaluate_policy(table.world.problem(bound), table.world.returns, table.world.policies, theta)
+    found = evaluate_policy(table.world.problem(bound), table.world.expectation, table.world.policies, theta)
     wanted = (table.rewards[7], table.costs[7].max() - bound, table.information[7])
     np.testing.assert_allclose([float(part) for part in found], wanted, atol=2e-5)
     free = table.world.problem(bound, samples=None)
-    assert evaluate_policy(free, table.world.returns, table.world.policies, theta).violation == 0
+    assert evaluate_policy(free, table.world.expectation, table.world.policies, theta).violation == 0
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -206,7 +229,7 @@ def test_evolution_is_safe_on_every_sample_and_as_good_as_a_fine_lattice(small, 
     for bound, threshold in world.demands():
         problem = world.problem(bound, threshold)
         best = world.fine().search(problem).evaluation
-        solution = world.evolution().solve(problem, X, getkey())
+        solution = solve(world.evolution(), problem, getkey())
         assert solution.evaluation.violation == 0
         assert solution.explores(1e-3)
         assert float(solution.evaluation.value) > float(best.value) - 0.005
@@ -221,6 +244,59 @@ def test_when_nothing_is_safe_evolution_returns_the_least_violating_and_says_so(
     """Within 0.02 of the lattice's."""
     world = small(0)
     problem = world.problem(-0.5)
-    solution = world.evolution().solve(problem, X, getkey())
+    solution = solve(world.evolution(), problem, getkey())
     assert solution.evaluation.violation > 0.5
     assert float(solution.evaluation.violation) < float(world.fine().search(problem).evaluation.violation) + 0.02
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_with_two_costs_the_exact_solution_is_that_of_brute_force(tables, seed):
+    """Each bound alone allows 15 of the 20 policies; both together fewer, and the best of them is found."""
+    table = tables[seed]
+    second = np.array([table.world.second_costs(theta) for theta in np.asarray(table.world.policies.lattice())])
+    bounds = [between(costs.max(axis=1), 15) for costs in (table.costs, second)]
+    violations = np.maximum(np.maximum(table.costs.max(axis=1) - bounds[0], second.max(axis=1) - bounds[1]), 0)
+    assert 0 < np.sum(violations == 0) < 15
+    problem = table.world.problem(bounds)
+    found = search_of(table.world).search(problem)
+    assert int(found.place) == int(np.argmax(np.where(violations == 0, table.rewards, -np.inf)))
+    assert found.evaluation.violation == 0
+    got = eqx.filter_jit(lambda s, p: s.violations(p))(search_of(table.world), problem)
+    np.testing.assert_allclose(got, violations, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_with_a_bound_on_the_mean_the_exact_solution_is_that_of_brute_force(tables, seed):
+    """Half of the policies meet it on the mean of the samples; of those some do not on every one."""
+    table = tables[seed]
+    means = table.costs.mean(axis=1)
+    bound = between(means, 10)
+    assert np.any((means <= bound) & (table.costs.max(axis=1) > bound))
+    found = search_of(table.world).search(table.world.problem(bound, constraint="mean"))
+    assert int(found.place) == int(np.argmax(np.where(means <= bound, table.rewards, -np.inf)))
+    assert found.evaluation.violation == 0
+
+
+def test_evolution_with_two_costs_keeps_both(small, getkey):
+    """As good as a fine lattice, less 0.005."""
+    world = small(0)
+    lattice = np.asarray(world.policies.lattice())
+    worst = [np.array([max(cost(theta)) for theta in lattice]) for cost in (world.costs, world.second_costs)]
+    bounds = [between(each, 15) for each in worst]
+    problem = world.problem(bounds)
+    solution = solve(world.evolution(), problem, getkey())
+    theta = np.asarray(solution.policy.theta, float)
+    assert solution.evaluation.violation == 0
+    assert max(world.costs(theta)) < bounds[0] + 2e-5
+    assert max(world.second_costs(theta)) < bounds[1] + 2e-5
+    assert float(solution.evaluation.value) > float(world.fine().search(problem).evaluation.value) - 0.005
+
+
+def test_settings_make_searches_of_the_task_s_policies_and_refuse_tasks_without():
+    ledge = make_task("ledge")
+    assert ExactSettings().create(ledge).policies is ledge.policies
+    planner = EvolutionSettings(candidates=40, elites=5, iterations=2).create(ledge).planner
+    assert (planner.candidates, planner.elites, planner.iterations) == (40, 5, 2)
+    for settings in (ExactSettings(), EvolutionSettings()):
+        with pytest.raises(UserError, match=r"^pendulum has no class of policies to search; use solver=icem"):
+            settings.create(make_task("pendulum"))

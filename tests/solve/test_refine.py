@@ -6,13 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.experiment import make_experiment
+from sbsrl.model import KnownModel, Signals
 from sbsrl.problem import Only, Penalties, Problem, feasible
-from sbsrl.settings import make_settings
-from sbsrl.solve import ICEM
-from sbsrl.solve.icem import Memory
-from sbsrl.solve.refine import Linear, Refinement, linearise, multipliers, prox_linear_step
-from sbsrl.tasks import TASKS
+from sbsrl.solve.icem import ICEM, Memory
+from sbsrl.solve.refine import Linearisation, Refinement, linearise, multipliers, prox_linear_step
+from sbsrl.specification import Specification
 
 H, START = 6, 0.3
 PUSHES = (0.0, 0.02, 0.05)
@@ -31,7 +29,7 @@ class Pushed(eqx.Module):
         return len(self.push)
 
     def member(self, m):
-        return lambda x, a: x + a + self.push[m]
+        return KnownModel(lambda x, a: x + a + self.push[m], Signals(nothing, where))
 
 
 class Near(eqx.Module):
@@ -43,8 +41,17 @@ class Near(eqx.Module):
         return -jnp.sum((y - self.target) ** 2)
 
 
+def nothing(x, a, y):
+    """The reward of models that are not asked for it: the objective is maximised."""
+    return jnp.zeros((), y.dtype)
+
+
 def where(x, a, y):
-    return y[0]
+    return y[:1]
+
+
+def known(dynamics):
+    return KnownModel(dynamics, Signals(nothing, where))
 
 
 def effort(x, a):
@@ -54,23 +61,34 @@ def effort(x, a):
 def problem(target=2.5, bound=10.0, threshold=0.0, **changes):
     """Move to the target; the cost is how far right the point gets."""
     fields = {
-        "reward": Near(jnp.array([target], jnp.float32)),
-        "nominal": point,
-        "cost": where,
-        "aggregation": "statewise",
+        "objective": Near(jnp.array([target], jnp.float32)),
+        "nominal": known(point),
         "samples": Pushed(jnp.asarray(PUSHES, jnp.float32)),
-        "bound": jnp.array(bound, jnp.float32),
+        "bounds": jnp.full(1, bound, jnp.float32),
+        "aggregations": ("statewise",),
         "uncertainty": effort,
         "threshold": jnp.array(threshold, jnp.float32),
         "steps": jnp.array(H, jnp.int32),
         "exploring": jnp.array(threshold > 0),
-        "penalties": Penalties(cost=1000.0, exploration=100.0),
+        "starts": jnp.zeros((1, 1)),
+        "key": jax.random.key(0),
     }
     return Problem(**{**fields, **changes})
 
 
+WEIGHTS = Penalties(cost=1000.0, exploration=100.0)
+
+
 def planner(**changes):
-    options = {"low": (-1.0,), "high": (1.0,), "horizon": H, "candidates": 200, "elites": 20, "iterations": 5}
+    options = {
+        "low": (-1.0,),
+        "high": (1.0,),
+        "horizon": H,
+        "candidates": 200,
+        "elites": 20,
+        "iterations": 5,
+        "penalties": WEIGHTS,
+    }
     return ICEM(**{**options, **changes})
 
 
@@ -79,7 +97,7 @@ def refined(**changes):
 
 
 def plan(icem, problem, key, memory=None):
-    nothing = icem.forget(problem.sample_count)
+    nothing = icem.init(problem.constraint_count)
     return icem.plan(problem, jnp.zeros(1), nothing if memory is None else memory, key)[0]
 
 
@@ -91,57 +109,107 @@ def bent(q):
     return lambda x, a: x + 0.3 * jnp.sin(x) * (1 + a) + q.astype(x.dtype) * a
 
 
+def squared(x, a, y):
+    return y**2
+
+
+def squared_and_turned(x, a, y):
+    """A second cost that depends on the action, too."""
+    return jnp.stack([y[0] ** 2, jnp.sin(y[0]) + 0.5 * a[0] ** 2])
+
+
 class Bent(eqx.Module):
     q: jnp.ndarray
+    costs: object = eqx.field(static=True, default=squared)
 
     def __len__(self):
         return len(self.q)
 
     def member(self, m):
-        return bent(self.q[m])
+        return KnownModel(bent(self.q[m]), Signals(nothing, self.costs))
 
 
 def by_hand(actions, q):
-    """J_r, J_c - bound, d_sigma - J_s of one sequence on one dynamics, in double precision."""
-    x, reward, costs, seen = START, 0.0, [], 0.0
+    """J_r, J_c - bound, d_sigma - J_s and J_c - bound of a second cost, on one dynamics, in double precision."""
+    x, reward, costs, seen, second = START, 0.0, [], 0.0, 0.0
     for a in actions:
         y = curved(x, a, q)
         reward, seen, x = reward - (y - 1) ** 2 - 0.1 * a**2, seen + np.sin(x) ** 2 + a**2, y
         costs.append(y**2)
-    return np.array([reward, max(costs) - 2.0, 4.0 - seen])
+        second += np.sin(y) + 0.5 * a**2
+    return np.array([reward, max(costs) - 2.0, 4.0 - seen, second - 1.0])
 
 
 def differences(actions, q, eps=1e-5):
-    """By central differences, one row a function."""
+    """By central differences, one row per function."""
     sides = [[by_hand(actions + s * eps * e, q) for e in np.eye(H)] for s in (1, -1)]
     return (np.array(sides[0]) - np.array(sides[1])).T / (2 * eps)
 
 
+SAMPLES = np.array([0.5, 0.7, 0.9])
+
+
+def bumpy(**changes):
+    fields = {
+        "bound": 2.0,
+        "threshold": 4.0,
+        "objective": lambda x, a, y: -((y[0] - 1) ** 2) - 0.1 * a[0] ** 2,
+        "nominal": KnownModel(bent(jnp.asarray(0.7)), Signals(nothing, squared)),
+        "samples": Bent(jnp.asarray(SAMPLES)),
+        "uncertainty": lambda x, a: jnp.sin(x[0]) ** 2 + a[0] ** 2,
+    }
+    return problem(**{**fields, **changes})
+
+
+def first_order(problem, actions, members):
+    """Slopes are per half the action range, here 2."""
+    x, unit = jnp.array([START], jnp.float32), jnp.full((H, 1), 2.0, jnp.float32)
+    return linearise(problem, WEIGHTS, x, actions, unit, jnp.asarray(members, jnp.int32))
+
+
 def test_first_order_is_that_of_central_differences(getkey):
-    """In single precision against double: 1e-4 of the largest slope. Slopes are per half the action range, here 2."""
-    samples = np.array([0.5, 0.7, 0.9])
-    bumpy = problem(
-        bound=2.0,
-        threshold=4.0,
-        reward=lambda x, a, y: -((y[0] - 1) ** 2) - 0.1 * a[0] ** 2,
-        nominal=bent(jnp.asarray(0.7)),
-        cost=lambda x, a, y: y[0] ** 2,
-        samples=Bent(jnp.asarray(samples)),
-        uncertainty=lambda x, a: jnp.sin(x[0]) ** 2 + a[0] ** 2,
-    )
+    """In single precision against double: 1e-4 of the largest slope."""
     actions = 0.5 * jax.random.normal(getkey(), (H, 1, 4), jnp.float32)
-    members, x = jnp.array([2, 0], jnp.int32), jnp.array([START], jnp.float32)
-    found = linearise(bumpy, x, actions, jnp.full((H, 1), 2.0, jnp.float32), members)
+    found = first_order(bumpy(), actions, [2, 0])
     assert found.weights.tolist() == [[100.0, 1000.0, 1000.0]] * 4
     for c in range(4):
         one = np.asarray(actions[:, 0, c], float)
         nominal = 2 * differences(one, 0.7)
-        sampled = np.array([2 * differences(one, q)[1] for q in samples[[2, 0]]])
-        expected = np.concatenate([nominal[2:], sampled])
+        sampled = np.array([2 * differences(one, q)[1] for q in SAMPLES[[2, 0]]])
+        expected = np.concatenate([nominal[2:3], sampled])
         np.testing.assert_allclose(found.gain[c], nominal[0], atol=1e-4 * np.abs(nominal[0]).max())
         np.testing.assert_allclose(found.slopes[c], expected, atol=1e-4 * np.abs(expected).max())
         values = [by_hand(one, 0.7)[2], by_hand(one, 0.9)[1], by_hand(one, 0.5)[1]]
         np.testing.assert_allclose(found.excess[c], values, atol=1e-4)
+
+
+def test_every_cost_on_every_sample_is_a_constraint_of_its_own(getkey):
+    """The first cost on samples 2 and 0, then the second on both; to 1e-4 of the largest slope."""
+    actions = 0.5 * jax.random.normal(getkey(), (H, 1, 2), jnp.float32)
+    two = bumpy(
+        samples=Bent(jnp.asarray(SAMPLES), squared_and_turned),
+        bounds=jnp.array([2.0, 1.0], jnp.float32),
+        aggregations=("statewise", "sum"),
+    )
+    found = first_order(two, actions, [2, 0])
+    assert found.weights.tolist() == [[100.0] + [1000.0] * 4] * 2
+    for c in range(2):
+        one = np.asarray(actions[:, 0, c], float)
+        pairs = [(q, row) for row in (1, 3) for q in SAMPLES[[2, 0]]]
+        expected = np.array([2 * differences(one, q)[row] for q, row in pairs])
+        np.testing.assert_allclose(found.slopes[c, 1:], expected, atol=1e-4 * np.abs(expected).max())
+        np.testing.assert_allclose(found.excess[c, 1:], [by_hand(one, q)[row] for q, row in pairs], atol=1e-4)
+
+
+def test_a_bound_on_the_mean_is_one_constraint(getkey):
+    """Its slope is the mean of those of all samples, to 1e-4 of the largest."""
+    actions = 0.5 * jax.random.normal(getkey(), (H, 1, 1), jnp.float32)
+    found = first_order(bumpy(constraint="mean"), actions, [0])
+    one = np.asarray(actions[:, 0, 0], float)
+    expected = np.mean([2 * differences(one, q)[1] for q in SAMPLES], axis=0)
+    assert found.slopes.shape == (1, 2, H)
+    np.testing.assert_allclose(found.slopes[0, 1], expected, atol=1e-4 * np.abs(expected).max())
+    np.testing.assert_allclose(found.excess[0, 1], np.mean([by_hand(one, q)[1] for q in SAMPLES]), atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -171,13 +239,13 @@ def test_multipliers_meet_the_conditions_of_an_optimum(seed):
 def test_a_step_slides_along_a_constraint(excess, weight, expected):
     """g = (1, 1), one constraint on the first number, and alpha = 1."""
     as_float = lambda values: jnp.asarray(values, jnp.float32)  # noqa: E731
-    linear = Linear(as_float([1, 1]), as_float([excess]), as_float([[1, 0]]), as_float([weight]))
+    linear = Linearisation(as_float([1, 1]), as_float([excess]), as_float([[1, 0]]), as_float([weight]))
     step = prox_linear_step(linear, jnp.ones(2, bool), as_float(1.0))
     np.testing.assert_allclose(step, expected, atol=1e-6)
 
 
 def test_what_cannot_move_does_not():
-    linear = Linear(*(jnp.asarray(v, jnp.float32) for v in ([2, 1], [1.0], [[1, 1]], [1e3])))
+    linear = Linearisation(*(jnp.asarray(v, jnp.float32) for v in ([2, 1], [1.0], [[1, 1]], [1e3])))
     step = prox_linear_step(linear, jnp.array([False, True]), jnp.float32(0.1))
     np.testing.assert_allclose(step, [0, -1], atol=1e-6)  # the free one alone makes up for the violation
 
@@ -258,7 +326,7 @@ def test_a_model_without_usable_gradients_does_no_harm(getkey):
     def broken(x, a):
         return jnp.where(a > 0.9, jnp.nan, x + jnp.sign(a) * jnp.sqrt(jnp.abs(a)) ** 2)
 
-    for fragile in ({"samples": Only(broken)}, {"nominal": broken}):
+    for fragile in ({"samples": Only(known(broken))}, {"nominal": known(broken)}):
         found = plan(refined(), problem(**fragile), getkey())
         assert feasible(found.evaluation)
         assert np.isfinite(found.evaluation.value)
@@ -272,19 +340,18 @@ def test_another_state_and_demand_do_not_compile_again(getkey):
         traced.append(1)
         return x + a
 
-    icem, base = refined(), problem(nominal=noted)
+    icem, base = refined(), problem(nominal=known(noted))
     plan(icem, base, getkey())
     before = len(traced)
-    icem.plan(base.demanding(jnp.float32(1.0), 3), jnp.ones(1), icem.forget(3), getkey())
+    icem.plan(base.demanding(jnp.float32(1.0), 3), jnp.ones(1), icem.init(3), getkey())
     assert before == len(traced) > 0
 
 
 def test_the_setting_switches_it_on(tiny):
-    task = TASKS["pendulum"].settings
     off, on = (
-        make_experiment(
-            "pendulum", "sbsrl", make_settings(task, "cpu", {**tiny, "keep": 0.5, "gradient_elites": n})
-        ).solver
+        Specification.make("pendulum", "sbsrl", 0, "cpu", {**tiny, "keep": 0.5, "gradient_elites": n})
+        .experiment()
+        .solver
         for n in (0, 2)
     )
     assert off.planner.refinement is None

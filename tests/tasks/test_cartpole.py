@@ -65,19 +65,23 @@ def test_planning_precision_follows_the_true_dynamics_to_1e_5():
 
 
 def test_it_starts_hanging_at_rest_in_the_middle(task):
-    assert np.array_equal(task.reset(jax.random.key(3)), [0, 1, 0, 0, 0])
+    hanging = [0, 1, 0, 0, 0]
+    assert np.array_equal(task.start(jax.random.key(3)), hanging)
+    assert np.array_equal(task.equations.start(jax.random.key(3)), hanging)
+    assert np.array_equal(task.open().reset(seed=3)[0], hanging)
 
 
 def test_reward_is_at_the_state_before_the_step_and_cost_at_the_state_after(task):
     x = jnp.asarray(observed(0.7, np.pi - 0.5, -1.5, 2.0))
     y = jnp.asarray(observed(-1.7, 0.0, 0.0, 0.0))
     a = jnp.array([0.5])
-    np.testing.assert_allclose(task.reward(x, a, y), -(0.25 + 0.49 + 0.1 * (2.25 + 4)) - 0.01 * 0.25)
-    np.testing.assert_allclose(task.cost(x, a, y), 1.7)
+    np.testing.assert_allclose(task.signals.reward(x, a, y), -(0.25 + 0.49 + 0.1 * (2.25 + 4)) - 0.01 * 0.25)
+    np.testing.assert_allclose(task.signals.costs(x, a, y), [1.7])
 
 
 def test_the_task_is_the_papers(task):
-    assert (task.horizon, task.budget, task.aggregation) == (50, 1.5, "statewise")
+    (cost,) = task.costs
+    assert (task.horizon, cost.budget, cost.aggregation) == (50, 1.5, "statewise")
 
 
 def test_its_offline_data_are_what_collect_makes(task):
@@ -87,13 +91,13 @@ def test_its_offline_data_are_what_collect_makes(task):
 
 
 def test_its_offline_data_come_from_the_agents_own_transition_map(task):
-    x, a, y = task.prior.data
-    steps = [task.step(jnp.asarray(x[i]), jnp.asarray(a[i]), jax.random.key(0)) for i in range(0, len(a), 29)]
+    x, a, y, *_ = task.prior.data
+    steps = [task.equations.step(jnp.asarray(x[i]), jnp.asarray(a[i]), jax.random.key(0)) for i in range(0, len(a), 29)]
     np.testing.assert_allclose(steps, y[::29], atol=1e-12)
 
 
 def test_its_offline_data_stay_far_from_the_end_of_the_rail(task):
-    assert np.abs(task.prior.data.next_states[:, 0]).max() < 0.5 * task.budget
+    assert np.abs(task.prior.data.next_states[:, 0]).max() < 0.5 * task.costs[0].budget
 
 
 def test_without_data_nothing_makes_the_first_episode_safe():

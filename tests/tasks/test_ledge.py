@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 
 from sbsrl import UserError, make_task
-from sbsrl.tasks.ledge import GROUNDS, REACH, Sled, ledge, prior_of
+from sbsrl.tasks.ledge import GROUNDS, REACH, Sled, make, prior_of
 
 FEATURES = {
     "slope": lambda x, a: 0.15 * np.stack([np.tanh(x), a]),
@@ -26,11 +26,11 @@ def test_the_true_mean_is_half_the_way_the_push_and_the_ground(ground):
     """For random weights, to 1e-12; f* is what the oracle plans with; pushes are cut to [-1, 1]."""
     x, a = inputs(50)
     weights = np.random.default_rng(1).normal(size=GROUNDS[ground].rank)
-    task = ledge(prior_of(ground), weights=jnp.asarray(weights))
-    got = jax.jit(jax.vmap(task.dynamics))(jnp.asarray(x)[:, None], jnp.asarray(a)[:, None])
+    task = make(prior_of(ground), sled=Sled(GROUNDS[ground], jnp.asarray(weights)))
+    got = jax.jit(jax.vmap(task.equations.dynamics))(jnp.asarray(x)[:, None], jnp.asarray(a)[:, None])
     expected = 0.5 * x + 0.9 * a + weights @ FEATURES[ground](x, a)
     np.testing.assert_allclose(got[:, 0], expected, atol=1e-12)
-    far = task.prior.mean(jnp.array([1.0]), jnp.array([7.0]))
+    far = task.prior.gp.mean(jnp.array([1.0]), jnp.array([7.0]))
     np.testing.assert_allclose(far, [0.5 + 0.9])
 
 
@@ -38,14 +38,14 @@ def test_noise_has_the_mean_and_deviation_it_should():
     """40000 steps from one state: both within 4 standard errors; the same key gives the same step."""
     task, count = make_task("ledge"), 40_000
     x, a = jnp.array([0.4]), jnp.array([-0.3])
-    step = jax.jit(jax.vmap(lambda key: task.step(x, a, key)[0]))
+    step = jax.jit(jax.vmap(lambda key: task.equations.step(x, a, key)[0]))
     keys = jax.random.split(jax.random.key(0), count)
-    noise = np.asarray(step(keys)) - float(task.dynamics(x, a)[0])
+    noise = np.asarray(step(keys)) - float(task.equations.dynamics(x, a)[0])
     assert abs(noise.mean()) < 4 * 0.3 / np.sqrt(count)
     assert abs(noise.std() / 0.3 - 1) < 4 / np.sqrt(2 * count)
     assert abs(np.mean(noise**3)) < 4 * np.sqrt(15 / count) * 0.3**3
     np.testing.assert_array_equal(step(keys[:3]), step(keys[:3]))
-    assert task.process_noise == (0.3,)
+    assert task.equations.noise == (0.3,)
 
 
 @pytest.mark.parametrize("kind", [jnp.float32, jnp.float64])
@@ -53,14 +53,19 @@ def test_cost_and_reward_stay_within_their_limits_and_rise_to_the_right(kind):
     task = make_task("ledge")
     y = jnp.linspace(-50, 50, 2001, dtype=kind)
     nothing = jnp.zeros(1, kind)
-    for gain, (low, high) in ((task.cost, task.cost_limits), (task.reward, task.reward_limits)):
+    reward, costs = task.signals
+
+    def cost(x, a, y):
+        return costs(x, a, y)[0]
+
+    for gain, (low, high) in ((cost, task.costs[0].limits), (reward, task.limits.reward)):
         values = np.asarray(jax.vmap(lambda y, g=gain: g(nothing, nothing, y[None]))(y))
         assert values.min() >= low
         assert values.max() <= high
         assert values.max() - values.min() > 0.999 * (high - low)
         assert np.all(np.diff(values) >= 0)
-    assert task.cost(nothing, nothing, jnp.ones(1, kind)) == 0.5
-    assert task.reward(nothing, nothing, nothing) == 0.5
+    assert cost(nothing, nothing, jnp.ones(1, kind)) == 0.5
+    assert reward(nothing, nothing, nothing) == 0.5
 
 
 def norm(ground, weights):
@@ -69,7 +74,7 @@ def norm(ground, weights):
     sled = Sled(GROUNDS[ground], jnp.asarray(weights))
     z = jnp.asarray(np.stack([x, a], axis=1))
     true = jax.vmap(sled.mean)(z[:, :1], z[:, 1:])
-    mismatch = np.asarray(true - jax.vmap(prior_of(ground).mean)(z[:, :1], z[:, 1:]))[:, 0]
+    mismatch = np.asarray(true - jax.vmap(prior_of(ground).gp.mean)(z[:, :1], z[:, 1:]))[:, 0]
     gram = np.asarray(jax.vmap(lambda u: jax.vmap(lambda v: GROUNDS[ground](u, v))(z))(z))
     return np.sqrt(mismatch @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ mismatch)
 
@@ -78,8 +83,8 @@ def norm(ground, weights):
 def test_the_norm_of_the_mismatch_is_that_of_the_weights_and_within_the_bound(ground):
     """Without weights it is 0.5, half the bound; any others have their own. To 1e-6."""
     task = make_task("ledge", prior=ground)
-    np.testing.assert_allclose(norm(ground, task.step.weights), 0.5, rtol=1e-6)
-    assert task.prior.bound == 1
+    np.testing.assert_allclose(norm(ground, task.equations.step.weights), 0.5, rtol=1e-6)
+    assert task.prior.gp.bound == 1
     weights = np.random.default_rng(2).normal(size=GROUNDS[ground].rank)
     np.testing.assert_allclose(norm(ground, weights), np.linalg.norm(weights), rtol=1e-6)
 
@@ -112,8 +117,9 @@ def test_actions_are_allowed_and_episodes_begin_at_rest():
     theta = task.policies.lattice()
     actions = jax.vmap(task.policies, in_axes=(0, None))(theta, jnp.array([2.5]))
     np.testing.assert_allclose(actions[:, 0], np.tanh(theta[:, 0] + 2.5 * theta[:, 1]), atol=1e-12)
-    np.testing.assert_array_equal(task.reset(jax.random.key(3)), [0.0])
-    assert (task.horizon, task.aggregation, task.budget, task.least_cost) == (3, "sum", 1.6, 0)
+    np.testing.assert_array_equal(task.start(jax.random.key(3)), [0.0])
+    (cost,) = task.costs
+    assert (task.horizon, cost.aggregation, cost.budget, cost.least(3)) == (3, "sum", 1.6, 0)
     assert task.policies.lattice().shape == (99, 2)
 
 

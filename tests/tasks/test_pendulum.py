@@ -53,18 +53,21 @@ def test_planning_precision_follows_the_true_dynamics_to_1e_6():
 
 
 def test_it_starts_hanging_at_rest(task):
-    assert np.array_equal(task.reset(jax.random.key(3)), [-1, 0, 0])
+    assert np.array_equal(task.start(jax.random.key(3)), [-1, 0, 0])
+    assert np.array_equal(task.equations.start(jax.random.key(3)), [-1, 0, 0])
+    assert np.array_equal(task.open().reset(seed=3)[0], [-1, 0, 0])
 
 
 def test_reward_is_at_the_state_before_the_step_and_cost_at_the_state_after(task):
     x, a = jnp.array([np.cos(0.5), np.sin(0.5), -2.0]), jnp.array([0.5])
     y = jnp.array([1.0, 0.0, -7.0])
-    np.testing.assert_allclose(task.reward(x, a, y), -(0.25 + 0.1 * 4 + 0.02 * 0.25))
-    assert task.cost(x, a, y) == 7
+    np.testing.assert_allclose(task.signals.reward(x, a, y), -(0.25 + 0.1 * 4 + 0.02 * 0.25))
+    assert np.array_equal(task.signals.costs(x, a, y), [7])
 
 
 def test_the_task_is_the_papers(task):
-    assert (task.horizon, task.budget, task.aggregation) == (50, 6.0, "statewise")
+    (cost,) = task.costs
+    assert (task.horizon, cost.budget, cost.aggregation) == (50, 6.0, "statewise")
 
 
 def test_the_simulator_is_informative_and_nothing_is_not(task):
@@ -74,7 +77,7 @@ def test_the_simulator_is_informative_and_nothing_is_not(task):
 
 def test_the_stated_norm_bound_covers_the_mismatch():
     """|f|_k >= w.y / sqrt(w'Kw) for any w: at 400 points this must lie below the assumed bound, and not far below."""
-    prior = make_task("pendulum").prior
+    prior = make_task("pendulum").prior.gp
     rng = np.random.default_rng(2)
     theta, omega, a = rng.uniform(-np.pi, np.pi, 400), rng.uniform(-6, 6, 400), rng.uniform(-1, 1, (400, 1))
     x = jnp.asarray(np.stack([np.cos(theta), np.sin(theta), omega], axis=1))

@@ -9,9 +9,9 @@ from sbsrl import make_task
 
 
 @pytest.mark.parametrize("name", ["pendulum", "cartpole"])
-def test_hanging_still_costs_pi_squared_a_step(name):
+def test_hanging_still_costs_pi_squared_per_step(name):
     task = make_task(name)
-    x, a = task.reset(jax.random.key(0)), jnp.zeros(1)
-    y = task.step(x, a, jax.random.key(0))
+    x, a = task.equations.start(jax.random.key(0)), jnp.zeros(1)
+    y = task.equations.step(x, a, jax.random.key(0))
     np.testing.assert_allclose(y, x, atol=1e-15)
-    np.testing.assert_allclose(task.reward(x, a, y), -(np.pi**2))
+    np.testing.assert_allclose(task.signals.reward(x, a, y), -(np.pi**2))

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sbsrl import UserError
-from sbsrl.theory.checks import at_least, positive, probability, whole
+from sbsrl.theory.checks import at_least, moderate, positive, probability, whole
 
 NAN, INF = math.nan, math.inf
 
@@ -46,3 +46,18 @@ def test_the_least_value_can_be_chosen():
         at_least("x", 1.9, 2.0)
     with pytest.raises(UserError, match="at least 3"):
         whole("x", 2, 3)
+
+
+def test_the_largest_whole_number_can_be_chosen_and_numbers_without_a_float_are_named():
+    assert whole("x", 10**300, most=1e300) == 10**300
+    with pytest.raises(UserError, match="x=101 is more than can be computed with, 100"):
+        whole("x", 101, most=100)
+    with pytest.raises(UserError, match="x=1e308 or more is more than can be computed with"):
+        whole("x", 10**400)
+
+
+def test_moderate_numbers_have_squares_and_products():
+    assert [moderate("x", value) for value in (0, -1e30, 1e-30, 1.5)] == [0, -1e30, 1e-30, 1.5]
+    for value in (1.1e30, 0.9e-30, -INF, INF, 10**400):
+        with pytest.raises(UserError, match=r"cannot be computed with: its size must lie between 1e-30 and 1e\+30"):
+            moderate("x", value)

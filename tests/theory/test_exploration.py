@@ -12,7 +12,7 @@ from sbsrl import UserError
 from sbsrl.kernels import Matern
 from sbsrl.theory import (
     VARIANCE_SUM_FACTORS,
-    Episodes,
+    EpisodeShape,
     confidence_width,
     episode_bound,
     exploration_threshold,
@@ -62,7 +62,7 @@ def test_the_factor_of_2_is_needed(noise):
     assert VARIANCE_SUM_FACTORS["derived"] == 2
 
 
-TASK = Episodes(10, 3, 0.1, 1.0, delay=0)
+TASK = EpisodeShape(10, 3, 0.1, 1.0, delay=0)
 
 
 def test_the_threshold_in_closed_form():
@@ -108,7 +108,7 @@ def test_the_uncertainty_is_a_return_with_its_own_largest_value():
 )
 def test_the_numbers_of_episodes_of_the_notes(T, noise, convention, factor, expected):
     """Linear in 4 inputs, d_x = 3, G = B = epsilon = 1, delta = 0.05, sigma_max = 0.01; to two digits."""
-    task = Episodes(T, 3, noise, 1.0, delay=0)
+    task = EpisodeShape(T, 3, noise, 1.0, delay=0)
 
     def gain(points):
         return rank_gain(4, 0.01, noise, points)
@@ -135,7 +135,7 @@ def bound_by_hand(n, epsilon, delta, beta, gamma, supremum, task, factor):
 @pytest.mark.parametrize("factor", [1.0, 2.0])
 def test_the_bound_is_the_smallest_number_that_violates_the_inequality(epsilon, factor):
     """Of the notes, squared; found by trying n and n - 1, from 1 to thousands of episodes."""
-    task = Episodes(2, 1, 1.0, 1.0, delay=0)
+    task = EpisodeShape(2, 1, 1.0, 1.0, delay=0)
 
     def gain(points):
         return rank_gain(2, 1.0, 1.0, points)
@@ -170,8 +170,8 @@ def test_information_that_grows_too_fast_is_reported():
         ({"epsilon": 0.0}, "epsilon=0 must be positive"),
         ({"delta": 1.0}, "delta=1 is a probability"),
         ({"supremum": -1.0}, "sigma_max=-1 must be positive"),
-        ({"episodes": TASK._replace(horizon=0)}, "the horizon T=0 must be a whole number"),
-        ({"episodes": TASK._replace(noise=0.0)}, "sigma_w=0 must be positive"),
+        ({"shape": TASK._replace(horizon=0)}, "the horizon T=0 must be a whole number"),
+        ({"shape": TASK._replace(noise=0.0)}, "sigma_w=0 must be positive"),
         ({"form": "papers"}, "there is no tightening 'papers'; did you mean 'paper'"),
         ({"gain": lambda N: -1.0}, "gamma=-1 must be finite and at least 0"),
         ({"width": lambda n: 0.0}, "the confidence width beta_n=0 must be positive"),
@@ -184,7 +184,7 @@ def test_what_makes_no_sense_is_explained(changes, said):
         "width": lambda n: 1.0,
         "gain": lambda N: 1.0,
         "supremum": 1.0,
-        "episodes": TASK,
+        "shape": TASK,
         **changes,
     }
     with pytest.raises(UserError, match=said) as error:

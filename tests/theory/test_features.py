@@ -172,3 +172,32 @@ def test_what_has_no_features_is_explained(kernel, limits, said):
     with pytest.raises(UserError, match=said) as error:
         feature_levels(kernel, limits)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("first", [-3, 0, 5])
+def test_wider_bins_hold_the_same_features_rounded_up(first):
+    levels = Levels(first, np.array([1.0, 0.0, 2.0, 3.0, 0.0, 4.0]), 0.5)
+    wide = levels.widened()
+    assert (wide.step, wide.rest, wide.counts.sum()) == (2 * levels.step, 0.5, levels.counts.sum())
+    fine, coarse = (np.repeat(side.suprema, side.counts.astype(int)) for side in (levels, wide))
+    assert np.all(coarse >= fine * (1 - 1e-12))
+    assert np.all(coarse <= fine * math.exp(levels.step) * (1 + 1e-12))
+
+
+def test_products_of_many_dimensions_keep_to_the_limits_and_lose_little(monkeypatch):
+    """In wider bins there are as many features, and their sum comes out larger by at most twice a bin per dimension."""
+    kernel, limits = SquaredExponential((1.0,) * 4), (3.0,) * 4
+    fine = feature_levels(kernel, limits)
+    features._taylor_product.cache_clear()
+    monkeypatch.setattr(features, "MOST_BINS", 2000)
+    monkeypatch.setattr(features, "MOST_PAIRS", 20_000)
+    coarse = feature_levels(kernel, limits)
+    features._taylor_product.cache_clear()
+    assert len(coarse.counts) <= 2000 < len(fine.counts)
+    assert fine.counts.sum() == coarse.counts.sum()
+    assert fine.total <= coarse.total <= fine.total * math.exp(4 * 2 * coarse.step)
+
+
+def test_more_features_than_a_number_can_count_are_refused():
+    with pytest.raises(UserError, match="more features than can be counted; use longer length scales"):
+        feature_levels(SquaredExponential((1.0,) * 100), (400.0,) * 100)

@@ -213,3 +213,13 @@ def test_what_makes_no_sense_is_explained(call, said):
     with pytest.raises(UserError, match=said) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+def test_where_features_are_too_many_nets_are_left():
+    short = SquaredExponential((1e-3,))
+    assert information_gain(short, (1.0,), 0.1)(100) == net_gain(short, (1.0,), 0.1, 100)
+
+
+def test_where_even_the_coarsest_net_has_too_many_points_every_point_counts_as_new():
+    huge = Matern((1e-30,) * 50)
+    assert net_gain(huge, (1e30,) * 50, 0.5, 10) == pytest.approx(5 * math.log1p(4))

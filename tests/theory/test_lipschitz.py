@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sbsrl import UserError
 from sbsrl.kernels import Matern, SquaredExponential
-from sbsrl.theory import Episodes, kernel_lipschitz, mean_lipschitz, perturbation_bound, uncertainty_holder
+from sbsrl.theory import EpisodeShape, kernel_lipschitz, mean_lipschitz, perturbation_bound, uncertainty_holder
 
 
 def rough(u, v):
@@ -99,18 +99,18 @@ def test_a_policy_beside_another_never_sees_more_than_the_bound():
 
     for distance in (0.01, 0.5):
         gap = seen(0.2 + distance) - seen(0.2)
-        bound = perturbation_bound(distance, *constants, 1.0, Episodes(horizon, 1, noise, 1.0))
+        bound = perturbation_bound(distance, *constants, 1.0, EpisodeShape(horizon, 1, noise, 1.0))
         assert abs(gap.mean()) + 4 * gap.std() / math.sqrt(len(gap)) <= bound
 
 
 def test_the_perturbation_in_closed_form():
     """sqrt(e) T (L_s + T L_mu sqrt(d_x sigma_max e) / sigma_w)."""
-    found = perturbation_bound(0.04, 3.0, 5.0, 0.25, Episodes(10, 4, 0.1, 1.0))
+    found = perturbation_bound(0.04, 3.0, 5.0, 0.25, EpisodeShape(10, 4, 0.1, 1.0))
     assert found == pytest.approx(0.2 * 10 * (3 + 10 * 5 * math.sqrt(4 * 0.25 * 0.04) / 0.1), rel=1e-12)
-    assert perturbation_bound(0.0, 3.0, 5.0, 0.25, Episodes(10, 4, 0.1, 1.0)) == 0
+    assert perturbation_bound(0.0, 3.0, 5.0, 0.25, EpisodeShape(10, 4, 0.1, 1.0)) == 0
 
 
-TASK = Episodes(10, 1, 0.1, 1.0)
+TASK = EpisodeShape(10, 1, 0.1, 1.0)
 
 
 @pytest.mark.parametrize(

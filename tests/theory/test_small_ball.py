@@ -17,7 +17,7 @@ from sbsrl.kernels import Angles, Clip, FiniteRank, Linear, Matern, SquaredExpon
 from sbsrl.theory import ball_exponent, box_exponent, chaining_exponent, estimate_small_ball, small_ball
 from sbsrl.theory.features import Levels, feature_levels
 from sbsrl.theory.modulus import increment
-from sbsrl.theory.small_ball import MOST_CELLS, levels_exponent, two_sided
+from sbsrl.theory.small_ball import MOST_CELLS, _cheapest, levels_exponent, small_ball_curve, two_sided
 
 
 def pair(z):
@@ -373,3 +373,36 @@ def test_what_has_no_small_ball_is_explained(kernel, limits, zeta, said):
 def test_balls_and_boxes_of_no_size_are_refused(call):
     with pytest.raises(UserError, match="must be"):
         call()
+
+
+def test_a_curve_is_the_small_ball_at_every_zeta():
+    kernels = (SquaredExponential((1.0,)), Matern((1.0,), 0.5), Linear((1.0,)), 4.0 * Matern((1.0,)) + Linear((1.0,)))
+    for kernel in kernels:
+        curve = small_ball_curve(kernel, (1.0,))
+        assert [curve(zeta) for zeta in (0.3, 1.0)] == [small_ball(kernel, (1.0,), zeta) for zeta in (0.3, 1.0)]
+
+
+def test_where_features_are_too_many_or_too_coarse_chaining_is_left():
+    """Length scales too short for the expansion, and a zeta that it does not resolve."""
+    assert small_ball(SquaredExponential((1e-3,)), (1.0,), 0.5).method == "chaining"
+    assert small_ball(SquaredExponential((1.0,)), (1.0,), 1e-40).method == "chaining"
+    product = SquaredExponential((1.0,)) * Linear((1.0,))
+    with pytest.raises(UserError, match="smaller than the expansion in features resolves"):
+        small_ball(product, (1.0,), 1e-40)
+
+
+def test_the_smallest_features_are_left_out_without_a_trace():
+    """Bins that do not matter: to 1e-9 of what a sum over all of them gives."""
+    levels = feature_levels(SquaredExponential((1.0, 1.0)), (2.0, 2.0))
+    for zeta in (1e-6, 1e-2, 1.0):
+        used = levels.counts > 0
+        count, price = levels.counts[used], (levels.counts * levels.suprema)[used]
+        missed = math.sqrt(2 / math.pi) * levels.rest / (1e-3 * zeta)
+        everything = _cheapest(count, price, 0.999 * zeta) - math.log1p(-missed)
+        assert levels_exponent(levels, zeta) == pytest.approx(everything, rel=1e-9, abs=1e-9)
+
+
+def test_equal_features_are_computed_at_once():
+    """A box of many equal sides with one that differs by 1e-9 is nearly the same; to 1e-7."""
+    equal, different = [1.0] * 6, [1.0 + 1e-9 * i for i in range(6)]
+    assert box_exponent(equal, 0.7) == pytest.approx(box_exponent(different, 0.7), rel=1e-7)

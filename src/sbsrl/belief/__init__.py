@@ -1,7 +1,8 @@
-"""What is believed about the dynamics: nominal, samples, uncertainty."""
+"""What is believed about the system: nominal model, sampled models, uncertainty.
 
-from .gp import SAMPLERS, GPBelief, GPOptions
-from .protocol import Belief, Samples, Uncertainty
-from .weights import WeightBelief
+Each kind of belief is in modules of its own, which are imported when it is chosen (`sbsrl.parts`).
+"""
 
-__all__ = ["SAMPLERS", "Belief", "GPBelief", "GPOptions", "Samples", "Uncertainty", "WeightBelief"]
+from .protocol import Belief, Calibrated, Samples, Uncertainty
+
+__all__ = ["Belief", "Calibrated", "Samples", "Uncertainty"]

@@ -1,4 +1,4 @@
-"""A few centres that stand for all the data: what makes planning fast without being less exact than it needs to be.
+"""A few centres that stand for all the data, so that planning costs less and errs by less than the noise.
 
 Trajectories are smooth, so most points are nearly combinations of others. A point becomes a centre only if its distance
 from the span of the earlier centres, squared, in the RKHS, is more than a small share of sigma_w^2:
@@ -36,20 +36,20 @@ class Centres(eqx.Module):
     factor: Float[Array, "n n"]
 
     @classmethod
-    def none(cls, capacity: int, dz: int) -> "Centres":
+    def empty(cls, capacity: int, dz: int) -> "Centres":
+        """No centres, and room for so many."""
         return cls(jnp.zeros((capacity, dz), EXACT), jnp.zeros((), jnp.int32), jnp.eye(capacity, dtype=EXACT))
 
     def grow(
-        self, kernel: Kernel, inputs: Float[Array, "T dz"], tolerance: Scalar, use: Float[Array, " T"]
+        self, kernel: Kernel, inputs: Float[Array, "T dz"], tolerance: Scalar, valid: Float[Array, " T"]
     ) -> "Centres":
         """Adds those of T points that are not within the tolerance of the span, the most distant first.
 
-        Points whose `use` is 0 are padding.
+        Points whose `valid` is 0 are padding, and never chosen.
         """
-        valid = valid_rows(self.inputs.shape[0], self.count)
-        both = valid[:, None] * use[None, :] > 0
+        both = valid_rows(self.inputs.shape[0], self.count)[:, None] * valid[None, :] > 0
         across = solve_triangular(self.factor, jnp.where(both, gram(kernel, self.inputs, inputs), 0), lower=True)
-        corner = jnp.where(use[:, None] * use[None, :] > 0, gram(kernel, inputs, inputs), 0)
+        corner = jnp.where(valid[:, None] * valid[None, :] > 0, gram(kernel, inputs, inputs), 0)
         missing = jnp.diagonal(corner) - jnp.sum(across**2, axis=0)
 
         def is_far(state: tuple[Centres, Array, Array]) -> Flag:
@@ -105,7 +105,7 @@ class KernelSum(eqx.Module):
 
 
 class LowRankVariance(eqx.Module):
-    """sigma_n^2(z) = k(z, z) - |S k(z, R)|^2 from R centres, a lower triangular S, at R^2 / 2 multiplications a query.
+    """sigma_n^2(z) = k(z, z) - |S k(z, R)|^2 from R centres and a lower triangular S: R^2 / 2 products per query.
 
     With phi(z) = L_R^-1 k(R, z) and Phi = phi(Z)^T, the variance of the rank-R model around the exact prior is
     k(z, z) - phi^T W phi, W = I - sigma_w^2 (sigma_w^2 I + Phi^T Phi)^-1. It is computed in float64 whatever the

@@ -1,4 +1,4 @@
-"""Factors that grow: the data of an episode are appended at a cost of N^2 a point, without factorising anew.
+"""Factors that grow: the data of an episode are appended at a cost of N^2 per point, without factorising anew.
 
         [ L    0  ]        L_21 = (L^-1 K_12)^T
         [ L_21 L_22 ]      L_22 L_22^T = K_22 + sigma_w^2 I - L_21 L_21^T
@@ -23,13 +23,19 @@ def append(
     count: Index,
     cross: Float[Array, "n T"],
     corner: Float[Array, "T T"],
+    valid: Float[Array, " T"],
 ) -> tuple[Float[Array, "n n"], Scalar]:
     """The factor with T more rows, and the jitter that their diagonal needed.
 
-    `cross` is k(Z, new), with zero rows for padding; `corner` is k(new, new) with the noise on its diagonal.
+    `cross` is k(Z, new), with zero rows for padding; `corner` is k(new, new) with the noise on its diagonal. Where
+    `valid` is 0, the new row is padding as well: `cross` must have a zero column there, and `corner` a row and a column
+    of the identity.
     """
     across = solve_triangular(factor, cross, lower=True)
-    below, jitter = robust_cholesky(corner - across.T @ across, jnp.max(jnp.diagonal(corner)))
+    unit = jnp.max(jnp.where(valid > 0, jnp.diagonal(corner), 0))
+    below, jitter = robust_cholesky(corner - across.T @ across, unit)
+    identity = jnp.eye(len(corner), dtype=corner.dtype)
+    below = jnp.where(valid[:, None] > 0, below, identity)  # a jitter is not for padding
     rows = jax.lax.dynamic_update_slice(across.T, below, (jnp.zeros_like(count), count))
     return jax.lax.dynamic_update_slice(factor, rows, (count, jnp.zeros_like(count))), jitter
 

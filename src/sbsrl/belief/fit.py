@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 
 from ..types import Index, Scalar
 from .blocks import valid_rows
-from .model import Model
+from .gp_model import GPModel
 from .posterior import padded_gram
 
 __all__ = ["fit", "log_likelihood", "normalised"]
@@ -31,7 +31,9 @@ LEAST_NOISE = 1e-3
 0, where neither the Gram matrix of more data can be factorised nor a function be evaluated in single precision."""
 
 
-def log_likelihood(model: Model, inputs: Float[Array, "n dz"], residuals: Float[Array, "n dx"], count: Index) -> Scalar:
+def log_likelihood(
+    model: GPModel, inputs: Float[Array, "n dz"], residuals: Float[Array, "n dx"], count: Index
+) -> Scalar:
     """ln p(residuals | model), in units of the state: scaling the outputs is accounted for."""
     frame, valid = model.frame, valid_rows(inputs.shape[0], count)
     targets = (residuals - frame.offset[None, :]) / frame.scale[None, :] * valid[:, None]
@@ -43,7 +45,7 @@ def log_likelihood(model: Model, inputs: Float[Array, "n dz"], residuals: Float[
     return total
 
 
-def normalised(model: Model, residuals: Float[Array, "n dx"], count: Index) -> Model:
+def normalised(model: GPModel, residuals: Float[Array, "n dx"], count: Index) -> GPModel:
     """The model in units of the data: offset and scale are mean and deviation of the residuals.
 
     An output that does not vary keeps its scale. The noise keeps its size in units of the state where each output
@@ -62,14 +64,14 @@ def normalised(model: Model, residuals: Float[Array, "n dx"], count: Index) -> M
 
 
 def fit(
-    model: Model,
+    model: GPModel,
     inputs: Float[Array, "n dz"],
     residuals: Float[Array, "n dx"],
     count: Index,
     restarts: int = 2,
     iterations: int = 60,
     seed: int = 0,
-) -> Model:
+) -> GPModel:
     """The most likely model, from the present one, a normalised one, and `restarts` random ones around that."""
     rng = np.random.default_rng(seed)
     start = normalised(model, residuals, count)
@@ -79,8 +81,8 @@ def fit(
 
 
 def _climb(
-    model: Model, inputs: Float[Array, "n dz"], residuals: Float[Array, "n dx"], count: Index, iterations: int
-) -> tuple[float, Model]:
+    model: GPModel, inputs: Float[Array, "n dz"], residuals: Float[Array, "n dx"], count: Index, iterations: int
+) -> tuple[float, GPModel]:
     """The best model on the way up from here, and its likelihood."""
     start, rebuild = _log_parameters(model)
     best = (-np.inf, model)
@@ -102,7 +104,7 @@ def _climb(
 @eqx.filter_jit
 def _loss(
     theta: Float[Array, " p"],
-    model: Model,
+    model: GPModel,
     inputs: Float[Array, "n dz"],
     residuals: Float[Array, "n dx"],
     count: Index,
@@ -114,19 +116,19 @@ def _loss(
     return jax.value_and_grad(negative)(theta)
 
 
-def _log_parameters(model: Model) -> tuple[Float[Array, " p"], Callable[[Float[Array, " p"]], Model]]:
+def _log_parameters(model: GPModel) -> tuple[Float[Array, " p"], Callable[[Float[Array, " p"]], GPModel]]:
     """ln of kernels' parameters, noise and scale as a vector, and the way back."""
     positive = (model.kernels, model.noise, model.frame.scale)
     logs, unravel = ravel_pytree(jax.tree.map(jnp.log, positive))
 
-    def rebuild(theta: Float[Array, " p"]) -> Model:
+    def rebuild(theta: Float[Array, " p"]) -> GPModel:
         kernels, noise, scale = jax.tree.map(jnp.exp, unravel(theta))
         return eqx.tree_at(lambda m: (m.kernels, m.noise, m.frame.scale), model, (kernels, noise, scale))
 
     return logs, rebuild
 
 
-def _bounds(model: Model) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(model: GPModel) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and the largest ln of each parameter."""
     centre, _ = _log_parameters(model)
     floor = jnp.minimum(model.noise, LEAST_NOISE) * np.exp(WIDEST)
@@ -134,7 +136,7 @@ def _bounds(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(low - WIDEST), np.asarray(centre + WIDEST)
 
 
-def _shaken(model: Model, rng: np.random.Generator) -> Model:
+def _shaken(model: GPModel, rng: np.random.Generator) -> GPModel:
     """A start somewhere around, a factor of e or so away."""
     theta, rebuild = _log_parameters(model)
     return rebuild(jnp.clip(theta + jnp.asarray(rng.normal(size=theta.shape)), *_bounds(model)))

@@ -1,7 +1,7 @@
-"""Dynamics made of functions of unit scale: x_{t+1} = mu(x, a) + offset + scale * g(z), z = (x, a).
+"""Models made of functions of unit scale: x_{t+1} = mu(x, a) + offset + scale * g(z), z = (x, a).
 
 A *unit function* maps an input z to the outputs that share a kernel. There is one for all outputs (shared kernel, the
-fast case) or one for each. Whatever knows how to make unit functions gives dynamics, and sets of them, with no more
+fast case) or one for each. Whatever knows how to make unit functions gives models, and sets of them, with no more
 code. Unit functions take one input, or many as columns: on a CPU that is what makes planning fast.
 """
 
@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..errors import UserError
 from ..kernels.features import Inputs
-from ..types import Action, Dynamics, Index, State
+from ..model import Signals
+from ..types import Action, Dynamics, Index, PRNGKey, Scalar, State
 
-__all__ = ["Frame", "GPDynamics", "GPSamples", "Stack", "UnitFunction", "blank", "join"]
+__all__ = ["Frame", "GPSamples", "GPSystem", "Stack", "UnitFunction", "blank", "join"]
 
 UnitFunction = Callable[[Inputs], Float[Array, "k *C"]]
 
@@ -29,7 +31,7 @@ def join(x: Float[Array, "dx *C"], a: Float[Array, "da *C"]) -> Inputs:
 
 
 class Frame(eqx.Module):
-    """Where a unit function lives: around which mean, in which units."""
+    """The mean around which unit functions are added, and their units."""
 
     mean: Dynamics = eqx.field(static=True)
     """mu, the prior mean: zero, the identity, a simulator, any function."""
@@ -45,11 +47,17 @@ class Frame(eqx.Module):
         return (y - self.mean(x, a) - self.offset) / self.scale
 
 
-class GPDynamics(eqx.Module):
-    """One dynamics: the nominal one, or a sample."""
+class GPSystem(eqx.Module):
+    """One model of the system, nominal or sampled: a dynamics that is a function, with known reward and costs."""
 
     frame: Frame
     parts: tuple[UnitFunction, ...]
+    signals: Signals | None = eqx.field(static=True, default=None)
+    """Reward and costs; None where they are not known, which refuses to be asked for them."""
+
+    @property
+    def stochastic(self) -> bool:
+        return False
 
     def __call__(self, x: State, a: Action) -> State:
         return self.frame.lift(x, a, self._unit(join(x, a)))
@@ -57,6 +65,25 @@ class GPDynamics(eqx.Module):
     def many(self, x: Float[Array, "dx C"], a: Float[Array, "da C"]) -> Float[Array, "dx C"]:
         """The same at C states and actions, as columns."""
         return jax.vmap(self.frame.lift, in_axes=-1, out_axes=-1)(x, a, self._unit(join(x, a)))
+
+    def draw(self, x: State, a: Action, key: PRNGKey) -> State:
+        """The next state; it is not random."""
+        return self(x, a)
+
+    def reward(self, x: State, a: Action, y: State) -> Scalar:
+        return self._known_signals.reward(x, a, y)
+
+    def costs(self, x: State, a: Action, y: State) -> Float[Array, " k"]:
+        return self._known_signals.costs(x, a, y)
+
+    @property
+    def _known_signals(self) -> Signals:
+        if self.signals is None:
+            raise UserError(
+                "reward and costs are not known, and a Gaussian process does not learn them; give the belief the "
+                "signals of the task, or use another belief."
+            )
+        return self.signals
 
     def _unit(self, z: Inputs) -> Float[Array, "dx *C"]:
         return jnp.concatenate([part(z) for part in self.parts])
@@ -91,9 +118,11 @@ class GPSamples(eqx.Module):
 
     frame: Frame
     parts: tuple[Stack, ...]
+    signals: Signals | None = eqx.field(static=True, default=None)
 
     def __len__(self) -> int:
         return len(self.parts[0])
 
-    def member(self, m: Index) -> GPDynamics:
-        return GPDynamics(self.frame, tuple(part.member(m) for part in self.parts))
+    def member(self, m: Index) -> GPSystem:
+        """f_n^m."""
+        return GPSystem(self.frame, tuple(part.member(m) for part in self.parts), self.signals)

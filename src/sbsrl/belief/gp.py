@@ -1,7 +1,6 @@
 """The Gaussian-process belief: exact posterior around a prior mean, sampled functions, confidence, uncertainty."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -10,67 +9,28 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from .._jax import EXACT
-from ..errors import UserError, unknown
-from ..kernels import ESTIMATORS
-from ..task import Prior, Transitions
-from ..theory import CONVENTIONS, confidence_width
+from ..errors import UserError
+from ..model import Signals
+from ..prior import GPPrior
+from ..theory.confidence import confidence_width
+from ..transitions import Transitions
 from ..types import Index, PRNGKey
 from . import cholesky
 from .blocks import BLOCK, padded_size
 from .centres import SHARE, Centres, KernelSum, LowRankVariance
-from .checks import check_bound, check_sizes, check_transitions, no_common_point
+from .checks import check_bound, check_sizes, check_transitions, check_untouched, no_common_point
+from .choices import DEFAULT, GPChoices
 from .fit import fit
-from .functions import GPDynamics, GPSamples, Stack, UnitFunction, join
-from .model import Model
+from .functions import GPSamples, GPSystem, Stack, UnitFunction, join
+from .gp_model import GPModel
 from .particles import draw_particles
 from .pathwise import WeightedFeatures, draw_posterior, draw_prior
 from .posterior import Moments, Posterior
+from .rows import padded_rows
 from .truncation import Envelope, truncate
 from .uncertainty import UNCERTAINTIES, UncertaintyMeasure
 
-__all__ = ["SAMPLERS", "GPBelief", "GPOptions"]
-
-SAMPLERS = {
-    "pathwise": "functions drawn anew from the posterior before each episode",
-    "truncated": "functions drawn once from the prior, cut to all confidence sets so far (the paper's analysis)",
-    "particles": "fresh posterior noise at every step, TS1 (the paper's experiments)",
-}
-
-
-@dataclass(frozen=True)
-class GPOptions:
-    """How the belief answers; none of it is knowledge about the system."""
-
-    sampler: str = "pathwise"
-    features: int = 128
-    """Fourier features of a drawn function."""
-    estimator: str = "paired"
-    uncertainty: str = "information"
-    delta: float = 0.1
-    """Probability that the confidence sets may miss the truth."""
-    convention: str = "corrected"
-    """Of the confidence width beta_n."""
-    fitted: bool = False
-    """Whether kernel, scale and noise are fitted to the data after each episode. Then no guarantee holds."""
-
-    def __post_init__(self) -> None:
-        choices: dict[str, Collection[str]] = {
-            "sampler": SAMPLERS,
-            "estimator": ESTIMATORS,
-            "uncertainty": UNCERTAINTIES,
-            "convention": CONVENTIONS,
-        }
-        for kind, known in choices.items():
-            if getattr(self, kind) not in known:
-                raise unknown(kind, getattr(self, kind), known)
-        if self.sampler == "truncated" and self.fitted:
-            raise UserError(
-                "truncated samples are functions of one prior, kept over all episodes, and a fitted model changes it; "
-                "use fitted=false, or another sampler."
-            )
-
-
-DEFAULT_OPTIONS = GPOptions()
+__all__ = ["GPBelief"]
 
 
 class Group(eqx.Module):
@@ -88,57 +48,77 @@ class Group(eqx.Module):
             return KernelSum.at(self.centres, posterior.kernel, projected)
         return WeightedFeatures.mean_of(posterior, weights)
 
-    def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"]) -> "Group":
-        posterior = self.posterior.append(inputs, targets)
+    def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"], valid: Float[Array, " T"]) -> "Group":
+        """After T more points; those whose `valid` is 0 are padding."""
+        posterior = self.posterior.append(inputs, targets, valid)
         tolerance = SHARE * posterior.noise**2
-        return Group(posterior, self.centres.grow(posterior.kernel, inputs, tolerance, jnp.ones(len(inputs), EXACT)))
+        return Group(posterior, self.centres.grow(posterior.kernel, inputs, tolerance, valid))
+
+
+LATER = np.iinfo(np.int32).max
+"""With which update padding comes: none that there is."""
 
 
 class GPBelief(eqx.Module):
-    """All that is known after n episodes."""
+    """All that is known after n episodes: every point that was seen."""
 
-    prior: Prior = eqx.field(static=True)
-    options: GPOptions = eqx.field(static=True)
-    model: Model
+    prior: GPPrior = eqx.field(static=True)
+    settings: GPChoices = eqx.field(static=True)
+    signals: Signals | None = eqx.field(static=True)
+    """Reward and costs of every model; None where they are not known."""
+    chunk: int | None = eqx.field(static=True)
+    """Data of fewer rows are padded to so many, so that nothing is recompiled; None pads nothing."""
+    model: GPModel
     residuals: Float[Array, "n dx"]
     """y - mu(z), in units of the state."""
     episode_of: Int[Array, " n"]
     """With which update a point came, counted from 0."""
     updates: Index
+    offline: Index
+    """How many of the updates were with offline data."""
     groups: tuple[Group, ...]
     beta: Float[Array, "g E1"]
     """beta_0 .. beta_E of each kernel."""
 
     @classmethod
     def create(
-        cls, prior: Prior, dz: int, points: int, episodes: int, options: GPOptions = DEFAULT_OPTIONS
+        cls,
+        prior: GPPrior,
+        dz: int,
+        points: int,
+        episodes: int,
+        settings: GPChoices = DEFAULT,
+        *,
+        signals: Signals | None = None,
+        chunk: int | None = None,
     ) -> "GPBelief":
-        """The prior, with room for so many transitions and episodes; conditioned on the prior's own data, if any.
+        """The prior, with room for so many transitions, for offline data once, and for so many episodes.
 
-        dz is the size of an input (x, a).
+        dz is the size of an input (x, a); `chunk` the length of an episode that does not end early.
         """
-        model = Model.of(prior)
+        model = GPModel.of(prior)
         check_sizes(model, dz)
-        known = 0 if prior.data is None else len(prior.data.actions)
-        room = padded_size(points + known)
-        check_bound(prior, options.sampler)
-        belief = cls(
+        check_bound(prior, settings.sampler)
+        room = padded_size(points)
+        return cls(
             prior=prior,
-            options=options,
+            settings=settings,
+            signals=signals,
+            chunk=chunk,
             model=model,
             residuals=jnp.zeros((room, model.outputs), EXACT),
-            episode_of=jnp.full(room, np.iinfo(np.int32).max, jnp.int32),
+            episode_of=jnp.full(room, LATER, jnp.int32),
             updates=jnp.zeros((), jnp.int32),
+            offline=jnp.zeros((), jnp.int32),
             groups=_no_data(model, room, dz),
             beta=jnp.full((len(model.kernels), episodes + 2), np.inf if prior.bound is None else prior.bound, EXACT),
         )
-        return belief if prior.data is None else belief.update(prior.data)
 
     @property
     def count(self) -> Index:
         return self.groups[0].posterior.count
 
-    def nominal(self) -> GPDynamics:
+    def nominal(self) -> GPSystem:
         return _nominal(self)
 
     def uncertainty(self) -> UncertaintyMeasure:
@@ -151,38 +131,51 @@ class GPBelief(eqx.Module):
         """beta_n of each output."""
         return jnp.broadcast_to(self.beta[:, self.updates], (self.model.outputs,))
 
-    def update(self, data: Transitions) -> "GPBelief":
-        """The belief after these transitions; raises rather than return one that is not finite."""
+    def update(self, data: Transitions, key: PRNGKey) -> "GPBelief":
+        """The belief after these transitions of an episode; raises rather than return one that is not finite.
+
+        No data are no update. The key is not used.
+        """
+        room = self.residuals.shape[0] - int(self.count)
+        return self._after(data, min(self.chunk or 0, room))
+
+    def condition_on(self, data: Transitions) -> "GPBelief":
+        """The belief that knows these offline data, from before the first episode; they count as no episode."""
+        check_untouched(int(self.updates - self.offline))
+        after = self._after(data, len(data.actions))
+        return replace(after, offline=after.updates)
+
+    def _after(self, data: Transitions, rows: int) -> "GPBelief":
+        """The belief after these data, padded to so many rows."""
         _check(self, data)
         if not len(data.actions):
             return self
-        after = _append(self, *(jnp.asarray(part, EXACT) for part in data))
+        after = _append(self, *padded_rows(data, rows))
         _check_factors(after)
-        if self.options.fitted:
+        if self.settings.fitted:
             after = _rebuild(after, fit(after.model, after.groups[0].posterior.inputs, after.residuals, after.count))
             _check_factors(after)
         return after
 
-    def objection(self) -> str | None:
-        """What the data say against the assumptions: that the confidence sets so far have no common point.
+    def calibration_warning(self) -> str | None:
+        """That the confidence sets so far have no common point at one of the data, in words; None if they have.
 
-        Without a bound, or with a model that is fitted to the data, there is nothing that they could contradict.
+        Without a bound, or with a model that is fitted to the data, there is nothing that data could contradict.
         """
-        if self.prior.bound is None or self.options.fitted:
+        if self.prior.bound is None or self.settings.fitted:
             return None
         empty = np.asarray(_empty_intersections(self))
         points, episodes, outputs = np.nonzero(empty)
         if not len(points):
             return None
         first = int(np.argmin(episodes))
-        offline = int(self.prior.data is not None and len(self.prior.data.actions) > 0)
         z = np.asarray(self.groups[0].posterior.inputs[points[first]])
-        return no_common_point(int(episodes[first]) - offline, z, int(outputs[first]))
+        return no_common_point(int(episodes[first]), int(self.offline), z, int(outputs[first]))
 
 
-def _no_data(model: Model, room: int, dz: int) -> tuple[Group, ...]:
+def _no_data(model: GPModel, room: int, dz: int) -> tuple[Group, ...]:
     return tuple(
-        Group(Posterior.none(kernel, noise, room, dz, outputs), Centres.none(room, dz))
+        Group(Posterior.empty(kernel, noise, room, dz, outputs), Centres.empty(room, dz))
         for kernel, noise, outputs in zip(model.kernels, model.noise, model.group_sizes, strict=True)
     )
 
@@ -213,13 +206,22 @@ def _check_factors(belief: GPBelief) -> None:
 
 
 @eqx.filter_jit
-def _append(belief: GPBelief, x: Float[Array, "T dx"], a: Float[Array, "T da"], y: Float[Array, "T dx"]) -> GPBelief:
+def _append(
+    belief: GPBelief,
+    x: Float[Array, "T dx"],
+    a: Float[Array, "T da"],
+    y: Float[Array, "T dx"],
+    valid: Float[Array, " T"],
+) -> GPBelief:
+    """The belief after T transitions. Those whose `valid` is 0 are padding: nothing depends on them."""
     model = belief.model
     inputs = jax.vmap(join)(x, a)
-    residuals = y - jax.vmap(model.frame.mean)(x, a)
+    residuals = jnp.where(valid[:, None] > 0, y - jax.vmap(model.frame.mean)(x, a), 0)
     targets = jax.vmap(model.frame.drop)(x, a, y)
-    groups = tuple(group.append(inputs, part) for group, part in zip(belief.groups, model.split(targets), strict=True))
-    came = jnp.broadcast_to(belief.updates, (len(inputs),))
+    groups = tuple(
+        group.append(inputs, part, valid) for group, part in zip(belief.groups, model.split(targets), strict=True)
+    )
+    came = jnp.where(valid > 0, belief.updates, LATER)
     return _with_confidence(
         belief,
         model,
@@ -231,7 +233,7 @@ def _append(belief: GPBelief, x: Float[Array, "T dx"], a: Float[Array, "T da"], 
 
 
 @eqx.filter_jit
-def _rebuild(belief: GPBelief, model: Model) -> GPBelief:
+def _rebuild(belief: GPBelief, model: GPModel) -> GPBelief:
     """The same data seen with another model."""
     inputs, count = belief.groups[0].posterior.inputs, belief.count
     valid = belief.groups[0].posterior.valid
@@ -239,14 +241,14 @@ def _rebuild(belief: GPBelief, model: Model) -> GPBelief:
     groups = []
     for kernel, noise, part in zip(model.kernels, model.noise, model.split(targets), strict=True):
         posterior = Posterior.given(kernel, noise, inputs, part, count)
-        centres = Centres.none(*inputs.shape).grow(kernel, inputs, SHARE * noise**2, valid)
+        centres = Centres.empty(*inputs.shape).grow(kernel, inputs, SHARE * noise**2, valid)
         groups.append(Group(posterior, centres))
     return _with_confidence(belief, model, tuple(groups), belief.residuals, belief.episode_of, belief.updates)
 
 
 def _with_confidence(
     belief: GPBelief,
-    model: Model,
+    model: GPModel,
     groups: tuple[Group, ...],
     residuals: Float[Array, "n dx"],
     episode_of: Int[Array, " n"],
@@ -257,44 +259,45 @@ def _with_confidence(
     if belief.prior.bound is not None:
         gained = jnp.stack([group.posterior.information() for group in groups])
         width = confidence_width(
-            gained, belief.prior.bound, model.noise, model.outputs, belief.options.delta, belief.options.convention
+            gained, belief.prior.bound, model.noise, model.outputs, belief.settings.delta, belief.settings.convention
         )
         beta = jax.lax.dynamic_update_slice_in_dim(beta, width[:, None], updates, axis=1)
-    return GPBelief(belief.prior, belief.options, model, residuals, episode_of, updates, groups, beta)
+    return replace(
+        belief, model=model, residuals=residuals, episode_of=episode_of, updates=updates, groups=groups, beta=beta
+    )
 
 
 @eqx.filter_jit
-def _nominal(belief: GPBelief) -> GPDynamics:
-    return GPDynamics(belief.model.frame, tuple(group.mean() for group in belief.groups))
+def _nominal(belief: GPBelief) -> GPSystem:
+    return GPSystem(belief.model.frame, tuple(group.mean() for group in belief.groups), belief.signals)
 
 
 @eqx.filter_jit
 def _uncertainty(belief: GPBelief) -> UncertaintyMeasure:
     variances = tuple(LowRankVariance.of(group.posterior, group.centres) for group in belief.groups)
-    measure = UNCERTAINTIES[belief.options.uncertainty]
+    measure = UNCERTAINTIES[belief.settings.uncertainty]
     return measure(variances, belief.model.frame.scale, belief.model.noise_of_each_output())
 
 
 @eqx.filter_jit
 def _samples(belief: GPBelief, key: PRNGKey, count: int) -> GPSamples:
     """Truncated samples use the run's key and stay the same functions; the others are of this episode."""
-    options = belief.options
-    if options.sampler != "truncated":
+    if belief.settings.sampler != "truncated":
         key = jax.random.fold_in(key, belief.updates)
     parts = []
     for i, group in enumerate(belief.groups):
         parts.append(_draw(belief, i, group, jax.random.fold_in(key, i), count))
-    return GPSamples(belief.model.frame, tuple(parts))
+    return GPSamples(belief.model.frame, tuple(parts), belief.signals)
 
 
 def _draw(belief: GPBelief, i: int, group: Group, key: PRNGKey, count: int) -> Stack:
-    options = belief.options
-    if options.sampler == "particles":
+    settings = belief.settings
+    if settings.sampler == "particles":
         return draw_particles(key, count, group.mean(), LowRankVariance.of(group.posterior, group.centres))
-    if options.sampler == "truncated":
-        drawn = draw_prior(key, count, group.posterior, options.features, options.estimator)
+    if settings.sampler == "truncated":
+        drawn = draw_prior(key, count, group.posterior, settings.features, settings.estimator)
         return truncate(drawn, _envelope(belief, i))
-    return draw_posterior(key, count, group.posterior, group.centres, options.features, options.estimator)
+    return draw_posterior(key, count, group.posterior, group.centres, settings.features, settings.estimator)
 
 
 def _envelope(belief: GPBelief, i: int) -> Envelope:

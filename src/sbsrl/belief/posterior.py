@@ -42,8 +42,8 @@ class Posterior(eqx.Module):
     """The most that had to be added to a diagonal entry for the factor to exist."""
 
     @classmethod
-    def none(cls, kernel: Kernel, noise: Scalar, capacity: int, dz: int, outputs: int) -> "Posterior":
-        """The prior."""
+    def empty(cls, kernel: Kernel, noise: Scalar, capacity: int, dz: int, outputs: int) -> "Posterior":
+        """The prior, with room for so many points."""
         return cls(
             kernel=kernel,
             noise=noise,
@@ -79,29 +79,40 @@ class Posterior(eqx.Module):
     def valid(self) -> Float[Array, " n"]:
         return valid_rows(self.capacity, self.count)
 
-    def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"]) -> "Posterior":
-        """The posterior after T more points. If they cannot be factorised, the factor is not finite."""
-        cross = jnp.where(self.valid[:, None] > 0, gram(self.kernel, self.inputs, inputs), 0)
-        corner = gram(self.kernel, inputs, inputs) + self.noise**2 * jnp.eye(len(inputs), dtype=EXACT)
-        factor, jitter = cholesky.append(self.factor, self.count, cross, corner)
-        all_targets = jax.lax.dynamic_update_slice_in_dim(self.targets, targets, self.count, 0)
+    def append(
+        self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"], valid: Float[Array, " T"] | None = None
+    ) -> "Posterior":
+        """The posterior after T more points. If they cannot be factorised, the factor is not finite.
+
+        Points whose `valid` is 0 are padding: they come after the data, nothing depends on them, and the next points
+        take their place. Without `valid` all are data.
+        """
+        valid = jnp.ones(len(inputs), EXACT) if valid is None else valid
+        known = self.valid[:, None] * valid[None, :] > 0
+        cross = jnp.where(known, gram(self.kernel, self.inputs, inputs), 0)
+        corner = _regularised(self.kernel, self.noise, inputs, valid)
+        factor, jitter = cholesky.append(self.factor, self.count, cross, corner, valid)
+        seen = jnp.where(valid[:, None] > 0, targets, 0)
         return Posterior(
             kernel=self.kernel,
             noise=self.noise,
             inputs=jax.lax.dynamic_update_slice_in_dim(self.inputs, inputs, self.count, 0),
-            targets=all_targets,
-            count=self.count + len(inputs),
+            targets=jax.lax.dynamic_update_slice_in_dim(self.targets, seen, self.count, 0),
+            count=self.count + jnp.sum(valid > 0, dtype=jnp.int32),
             factor=factor,
-            whitened=self._whitened_with(factor, targets),
+            whitened=self._whitened_with(factor, targets, valid),
             jitter=jnp.maximum(self.jitter, jitter),
         )
 
-    def _whitened_with(self, factor: Float[Array, "n n"], targets: Float[Array, "T k"]) -> Float[Array, "n k"]:
-        """u_2 = L_22^-1 (y_2 - L_21 u_1) below u_1."""
+    def _whitened_with(
+        self, factor: Float[Array, "n n"], targets: Float[Array, "T k"], valid: Float[Array, " T"]
+    ) -> Float[Array, "n k"]:
+        """u_2 = L_22^-1 (y_2 - L_21 u_1) below u_1, and 0 for padding, on which no other row depends."""
         rows = jax.lax.dynamic_slice_in_dim(factor, self.count, len(targets))
         corner = jax.lax.dynamic_slice_in_dim(rows, self.count, len(targets), axis=1)
         new = solve_triangular(corner, targets - rows @ self.whitened, lower=True)
-        return jax.lax.dynamic_update_slice_in_dim(self.whitened, new, self.count, 0)
+        seen = jnp.where(valid[:, None] > 0, new, 0)
+        return jax.lax.dynamic_update_slice_in_dim(self.whitened, seen, self.count, 0)
 
     def solve(self, right: Float[Array, "n m"]) -> Float[Array, "n m"]:
         """(K + sigma_w^2 I)^-1 right; rows of padding must be 0 and stay 0."""
@@ -115,7 +126,13 @@ class Posterior(eqx.Module):
 
 def padded_gram(kernel: Kernel, noise: Scalar, inputs: Float[Array, "n dz"], count: Index) -> Float[Array, "n n"]:
     """K + sigma_w^2 I of the data, and the identity for padding."""
-    valid = valid_rows(inputs.shape[0], count)
+    return _regularised(kernel, noise, inputs, valid_rows(inputs.shape[0], count))
+
+
+def _regularised(
+    kernel: Kernel, noise: Scalar, inputs: Float[Array, "n dz"], valid: Float[Array, " n"]
+) -> Float[Array, "n n"]:
+    """The same of points that are data where `valid` is 1."""
     both = valid[:, None] * valid[None, :] > 0
     k = jnp.where(both, gram(kernel, inputs, inputs), 0)  # at padding the kernel need not be finite
     return k + jnp.diag(jnp.where(valid > 0, noise**2, 1))
@@ -128,7 +145,7 @@ def root(variance: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 class Moments(eqx.Module):
-    """mu_n and sigma_n^2 of a posterior, exactly, at a cost of count^2 / 2 a query; also those of earlier episodes."""
+    """mu_n and sigma_n^2 of a posterior, exactly, at a cost of count^2 / 2 per query; also of earlier episodes."""
 
     kernel: Kernel
     rows: Vectors

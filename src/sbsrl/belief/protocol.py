@@ -1,14 +1,15 @@
-"""What a belief about the dynamics must offer (sections 4 and 5 of the paper)."""
+"""What a belief about the system must offer (sections 4 and 5 of the paper)."""
 
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Array, Float
 
-from ..task import Transitions
-from ..types import Action, Dynamics, Index, PRNGKey, Scalar, State
+from ..model import Model
+from ..transitions import Transitions
+from ..types import Action, Index, PRNGKey, Scalar, State
 
-__all__ = ["Belief", "Samples", "Uncertainty"]
+__all__ = ["Belief", "Calibrated", "Samples", "Uncertainty"]
 
 Uncertainty = Callable[[State, Action], Scalar]
 """s_n: how much is still unknown at (x, a)."""
@@ -16,20 +17,20 @@ Uncertainty = Callable[[State, Action], Scalar]
 
 @runtime_checkable
 class Samples(Protocol):
-    """M dynamics f_n^1 .. f_n^M. Each one is a function: the same input always has the same output."""
+    """M models f_n^1 .. f_n^M. Each is a function, or draws its next state (`Model.stochastic`)."""
 
     def __len__(self) -> int: ...
 
-    def member(self, m: Index) -> Dynamics:
+    def member(self, m: Index) -> Model:
         """f_n^m."""
         ...
 
 
 @runtime_checkable
 class Belief(Protocol):
-    """What is believed about the dynamics after n episodes. Beliefs are values: `update` gives a new one."""
+    """What is believed about the system after n episodes. Beliefs are values: `update` gives a new one."""
 
-    def nominal(self) -> Dynamics:
+    def nominal(self) -> Model:
         """mu_n."""
         ...
 
@@ -45,14 +46,19 @@ class Belief(Protocol):
         """
         ...
 
+    def update(self, data: Transitions, key: PRNGKey) -> "Belief":
+        """The belief after seeing these transitions of the true system. The key is of the episode they come from."""
+        ...
+
+
+@runtime_checkable
+class Calibrated(Belief, Protocol):
+    """A belief with confidence sets: |mu_n - f*| <= beta_n sigma_n with high probability. Only a GP can say that."""
+
     def width(self) -> Float[Array, " dx"]:
-        """beta_n of each output, with which |mu_n - f*| <= beta_n sigma_n; infinite where nothing is known."""
+        """beta_n of each output; infinite where nothing is known."""
         ...
 
-    def update(self, data: Transitions) -> "Belief":
-        """The belief after seeing these transitions of the true system."""
-        ...
-
-    def objection(self) -> str | None:
-        """What the data seen so far say against the belief's own assumptions, if anything."""
+    def calibration_warning(self) -> str | None:
+        """That the confidence sets so far have no common point, in words; None if they have."""
         ...

@@ -75,8 +75,8 @@ class SequentialSample(eqx.Module):
     @classmethod
     def from_prior(cls, kernel: Kernel, outputs: int, capacity: int, dz: int, key: PRNGKey) -> "SequentialSample":
         """A draw from GP(0, k), with room for so many answers."""
-        nothing = Posterior.none(kernel, jnp.zeros((), EXACT), padded_size(capacity), dz, outputs)
-        return cls.from_posterior(nothing, 0, key)
+        prior = Posterior.empty(kernel, jnp.zeros((), EXACT), padded_size(capacity), dz, outputs)
+        return cls.from_posterior(prior, 0, key)
 
     @classmethod
     def from_posterior(cls, posterior: Posterior, extra: int, key: PRNGKey) -> "SequentialSample":
@@ -181,7 +181,8 @@ class SequentialSample(eqx.Module):
 class Remembering:
     """A sampled function as an object that is called: f(z), with a memory that grows as it must.
 
-    The same input has the same output for ever. For use outside `jax.jit`, where an object may remember.
+    The same input has the same output whenever it is asked. It cannot be used inside `jax.jit`, which would not let it
+    remember, and refuses to be.
     """
 
     def __init__(self, sample: SequentialSample) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..kernels.features import Inputs
-from ..task import Prior
+from ..prior import GPPrior
 from ..types import Action, Scalar, State
 from .functions import join
-from .model import Model
+from .gp_model import GPModel
 from .posterior import root
 
 __all__ = ["UNCERTAINTIES", "Deviation", "Information", "UncertaintyMeasure", "largest_uncertainty"]
@@ -24,7 +24,7 @@ Variance = Callable[[Inputs], Float[Array, "*C"]]
 
 
 class UncertaintyMeasure(eqx.Module):
-    """One variance for all outputs, or one for each."""
+    """s_n, computed from one variance for all outputs, or one for each."""
 
     variances: tuple[Variance, ...]
     scale: Float[Array, " dx"]
@@ -46,7 +46,7 @@ class UncertaintyMeasure(eqx.Module):
 
 
 class Information(UncertaintyMeasure):
-    """sum_j ln(1 + sigma_{n,j}^2 / sigma_{w,j}^2), in nats a step (appendix F)."""
+    """sum_j ln(1 + sigma_{n,j}^2 / sigma_{w,j}^2), in nats per step (appendix F)."""
 
     def measure(self, variances: Float[Array, "dx C"]) -> Float[Array, " C"]:
         return jnp.sum(jnp.log1p(variances / self.noise[:, None] ** 2), axis=0)
@@ -65,9 +65,9 @@ UNCERTAINTIES: dict[str, type[UncertaintyMeasure]] = {
 }
 
 
-def largest_uncertainty(prior: Prior, limits: tuple[float, ...], measure: str) -> float:
+def largest_uncertainty(prior: GPPrior, limits: tuple[float, ...], measure: str) -> float:
     """sup_z s_0(z): what no step can exceed, however little is known; infinite where the kernel has no bound."""
-    model = Model.of(prior)
+    model = GPModel.of(prior)
     variances = [kernel.supremum(limits) for kernel in model.kernels]
     if not all(variance < math.inf for variance in variances):
         return math.inf

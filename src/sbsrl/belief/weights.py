@@ -1,4 +1,4 @@
-"""The belief for kernels of finite rank, as a distribution of weights: exact, and no slower after a million points.
+"""The belief for kernels of finite rank, as a distribution of weights: exact, at a cost that data do not raise.
 
 With k(u, v) = phi(u) . phi(v) every function of the RKHS is g(z) = phi(z) . w, and after the data (Phi, y)
 
@@ -8,6 +8,8 @@ With k(u, v) = phi(u) . phi(v) every function of the RKHS is g(z) = phi(z) . w, 
 It is the same belief as that of `gp.py`, which remembers all points. What is remembered here is m_n and L_n^-1 of every
 episode, from which the intersection of all confidence sets follows.
 """
+
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -21,15 +23,18 @@ from ..errors import UserError
 from ..kernels import FeatureMap
 from ..kernels.base import cast
 from ..kernels.features import Inputs
-from ..task import Prior, Transitions
-from ..theory import confidence_width
+from ..model import Signals
+from ..prior import GPPrior
+from ..theory.confidence import confidence_width
+from ..transitions import Transitions
 from ..types import Index, PRNGKey, Scalar
-from .checks import check_bound, check_sizes, check_transitions, no_common_point
-from .functions import GPDynamics, GPSamples, Stack, join
-from .gp import DEFAULT_OPTIONS, GPOptions
-from .model import Model
+from .checks import check_bound, check_sizes, check_transitions, check_untouched, no_common_point
+from .choices import DEFAULT, GPChoices
+from .functions import GPSamples, GPSystem, Stack, join
+from .gp_model import GPModel
 from .pathwise import WeightedFeatures
 from .posterior import root
+from .rows import padded_rows
 from .truncation import Interval, is_empty, truncate
 from .uncertainty import UNCERTAINTIES, UncertaintyMeasure
 
@@ -58,7 +63,7 @@ class Weights(eqx.Module):
     """n."""
 
     @classmethod
-    def none(cls, phi: FeatureMap, size: int, outputs: int, noise: Scalar, bound: float, episodes: int) -> "Weights":
+    def empty(cls, phi: FeatureMap, size: int, outputs: int, noise: Scalar, bound: float, episodes: int) -> "Weights":
         """The prior: w ~ N(0, I)."""
         eye = jnp.eye(size, dtype=EXACT)
         return cls(
@@ -72,9 +77,11 @@ class Weights(eqx.Module):
             now=jnp.zeros((), jnp.int32),
         )
 
-    def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"]) -> "Weights":
-        """After T more points; beta_n is left to be set."""
-        features = self.phi(inputs.T) / self.noise
+    def append(
+        self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"], valid: Float[Array, " T"]
+    ) -> "Weights":
+        """After T more points; beta_n is left to be set. Where `valid` is 0 there is padding, which must be finite."""
+        features = jnp.where(valid[None, :] > 0, self.phi(inputs.T) / self.noise, 0)
         precision = self.precision + features @ features.T
         moment = self.moment + targets.T @ features.T / self.noise
         inverse = solve_triangular(jnp.linalg.cholesky(precision), jnp.eye(len(precision), dtype=EXACT), lower=True)
@@ -142,9 +149,15 @@ def _length(v: Float[Array, "p *C"]) -> Float[Array, "*C"]:
 class WeightBelief(eqx.Module):
     """All that is known after n updates, for kernels of finite rank."""
 
-    prior: Prior = eqx.field(static=True)
-    options: GPOptions = eqx.field(static=True)
-    model: Model
+    prior: GPPrior = eqx.field(static=True)
+    settings: GPChoices = eqx.field(static=True)
+    signals: Signals | None = eqx.field(static=True)
+    """Reward and costs of every model; None where they are not known."""
+    chunk: int | None = eqx.field(static=True)
+    """Data of fewer rows are padded to so many, so that nothing is recompiled; None pads nothing."""
+    model: GPModel
+    offline: Index
+    """How many of the updates were with offline data."""
     groups: tuple[Weights, ...]
     gap: Bool[Array, " dx"]
     """For which output the confidence sets had no common point, the first time that happened,"""
@@ -154,18 +167,33 @@ class WeightBelief(eqx.Module):
     """and after which update; -1 if never."""
 
     @classmethod
-    def create(cls, prior: Prior, dz: int, episodes: int, options: GPOptions = DEFAULT_OPTIONS) -> "WeightBelief":
-        """The prior, with room for so many episodes; conditioned on the prior's own data, if any."""
-        model = Model.of(prior)
+    def create(
+        cls,
+        prior: GPPrior,
+        dz: int,
+        episodes: int,
+        settings: GPChoices = DEFAULT,
+        *,
+        signals: Signals | None = None,
+        chunk: int | None = None,
+    ) -> "WeightBelief":
+        """The prior, with room for offline data once, and for so many episodes.
+
+        dz is the size of an input (x, a); `chunk` the length of an episode that does not end early.
+        """
+        model = GPModel.of(prior)
         check_sizes(model, dz)
-        _check_options(model, prior, options)
+        _check_settings(model, prior, settings)
         bound = np.inf if prior.bound is None else prior.bound
-        belief = cls(
+        return cls(
             prior=prior,
-            options=options,
+            settings=settings,
+            signals=signals,
+            chunk=chunk,
             model=model,
+            offline=jnp.zeros((), jnp.int32),
             groups=tuple(
-                Weights.none(
+                Weights.empty(
                     kernel.features(jax.random.key(0), 0), kernel.rank or 0, outputs, noise, bound, episodes + 1
                 )
                 for kernel, noise, outputs in zip(model.kernels, model.noise, model.group_sizes, strict=True)
@@ -174,15 +202,14 @@ class WeightBelief(eqx.Module):
             gap_at=jnp.zeros(dz, EXACT),
             gap_update=jnp.full((), -1, jnp.int32),
         )
-        return belief if prior.data is None else belief.update(prior.data)
 
     @staticmethod
-    def fits(prior: Prior, options: GPOptions) -> bool:
+    def fits(prior: GPPrior, settings: GPChoices) -> bool:
         """Whether this belief can stand for that of all points."""
-        kernels = Model.of(prior).kernels
-        return all(k.rank is not None for k in kernels) and options.sampler != "particles" and not options.fitted
+        finite = all(kernel.rank is not None for kernel in prior.kernels)
+        return finite and settings.sampler != "particles" and not settings.fitted
 
-    def nominal(self) -> GPDynamics:
+    def nominal(self) -> GPSystem:
         return _nominal(self)
 
     def uncertainty(self) -> UncertaintyMeasure:
@@ -196,8 +223,21 @@ class WeightBelief(eqx.Module):
         each = jnp.stack([group.beta[group.now] for group in self.groups])
         return jnp.broadcast_to(each, (self.model.outputs,))
 
-    def update(self, data: Transitions) -> "WeightBelief":
-        """The belief after these transitions; raises rather than return one that is not finite."""
+    def update(self, data: Transitions, key: PRNGKey) -> "WeightBelief":
+        """The belief after these transitions of an episode; raises rather than return one that is not finite.
+
+        No data are no update. The key is not used.
+        """
+        return self._after(data, self.chunk or 0)
+
+    def condition_on(self, data: Transitions) -> "WeightBelief":
+        """The belief that knows these offline data, from before the first episode; they count as no episode."""
+        check_untouched(int(self.groups[0].now - self.offline))
+        after = self._after(data, len(data.actions))
+        return replace(after, offline=after.groups[0].now)
+
+    def _after(self, data: Transitions, rows: int) -> "WeightBelief":
+        """The belief after these data, padded to so many rows."""
         dx, dz = self.model.outputs, self.gap_at.shape[0]
         check_transitions(data, dx, dz - dx)
         if not len(data.actions):
@@ -205,32 +245,40 @@ class WeightBelief(eqx.Module):
         room = self.groups[0].beta.shape[0] - 1
         if int(self.groups[0].now) >= room:
             raise UserError(f"the belief has room for {room} updates; create it for more episodes.")
-        after = self.append(*(jnp.asarray(part, EXACT) for part in data))
+        after = self.append(*padded_rows(data, rows))
         _check_weights(after)
         return after
 
-    def append(self, x: Float[Array, "T dx"], a: Float[Array, "T da"], y: Float[Array, "T dx"]) -> "WeightBelief":
-        """The same without a look at the data: for use within compiled programs."""
-        return _append(self, x, a, y)
+    def append(
+        self,
+        x: Float[Array, "T dx"],
+        a: Float[Array, "T da"],
+        y: Float[Array, "T dx"],
+        valid: Float[Array, " T"] | None = None,
+    ) -> "WeightBelief":
+        """The same without a look at the data: for use within compiled programs.
 
-    def objection(self) -> str | None:
-        """What the data say against the assumptions: that the confidence sets so far have no common point."""
+        Rows whose `valid` is 0 are padding; without it there is none.
+        """
+        return _append(self, x, a, y, jnp.ones(len(x), EXACT) if valid is None else valid)
+
+    def calibration_warning(self) -> str | None:
+        """That the confidence sets so far had no common point at the data of an update, in words; None if they had."""
         if self.prior.bound is None or int(self.gap_update) < 0:
             return None
-        offline = int(self.prior.data is not None and len(self.prior.data.actions) > 0)
         output = int(np.argmax(np.asarray(self.gap)))
-        return no_common_point(int(self.gap_update) - offline, np.asarray(self.gap_at), output)
+        return no_common_point(int(self.gap_update), int(self.offline), np.asarray(self.gap_at), output)
 
 
-def _check_options(model: Model, prior: Prior, options: GPOptions) -> None:
+def _check_settings(model: GPModel, prior: GPPrior, settings: GPChoices) -> None:
     for kernel in model.kernels:
         if kernel.rank is None:
             raise UserError(
                 f"{kernel.describe()} has infinitely many features; use GPBelief, which remembers the data."
             )
-    if options.sampler == "particles" or options.fitted:
+    if settings.sampler == "particles" or settings.fitted:
         raise UserError("a belief of weights has no particles and fits nothing; use GPBelief.")
-    check_bound(prior, options.sampler)
+    check_bound(prior, settings.sampler)
 
 
 def _check_weights(belief: WeightBelief) -> None:
@@ -243,24 +291,28 @@ def _check_weights(belief: WeightBelief) -> None:
 
 @eqx.filter_jit
 def _append(
-    belief: WeightBelief, x: Float[Array, "T dx"], a: Float[Array, "T da"], y: Float[Array, "T dx"]
+    belief: WeightBelief,
+    x: Float[Array, "T dx"],
+    a: Float[Array, "T da"],
+    y: Float[Array, "T dx"],
+    valid: Float[Array, " T"],
 ) -> WeightBelief:
-    model, options = belief.model, belief.options
+    model, settings = belief.model, belief.settings
     inputs = jax.vmap(join)(x, a)
     targets = model.split(jax.vmap(model.frame.drop)(x, a, y))
-    groups = tuple(group.append(inputs, part) for group, part in zip(belief.groups, targets, strict=True))
+    groups = tuple(group.append(inputs, part, valid) for group, part in zip(belief.groups, targets, strict=True))
     if belief.prior.bound is None:
         return eqx.tree_at(lambda b: b.groups, belief, groups)
     gained = jnp.stack([group.information() for group in groups])
-    beta = confidence_width(gained, belief.prior.bound, model.noise, model.outputs, options.delta, options.convention)
+    beta = confidence_width(gained, belief.prior.bound, model.noise, model.outputs, settings.delta, settings.convention)
     groups = tuple(group.with_width(b) for group, b in zip(groups, beta, strict=True))
-    return _look_for_gaps(eqx.tree_at(lambda b: b.groups, belief, groups), inputs)
+    return _look_for_gaps(eqx.tree_at(lambda b: b.groups, belief, groups), inputs, valid)
 
 
-def _look_for_gaps(belief: WeightBelief, inputs: Float[Array, "T dz"]) -> WeightBelief:
-    """Whether the confidence sets up to now have no common point at one of the new inputs."""
+def _look_for_gaps(belief: WeightBelief, inputs: Float[Array, "T dz"], valid: Float[Array, " T"]) -> WeightBelief:
+    """Notes whether the confidence sets up to now have no common point at one of the new inputs."""
     now = belief.groups[0].now
-    empty = jnp.concatenate([is_empty(group(inputs.T)) for group in belief.groups])  # [dx, T]
+    empty = jnp.concatenate([is_empty(group(inputs.T)) for group in belief.groups]) & (valid > 0)[None]  # [dx, T]
     first = jnp.any(empty) & (belief.gap_update < 0)
     worst = jnp.argmax(jnp.any(empty, axis=0))
     return eqx.tree_at(
@@ -275,21 +327,22 @@ def _look_for_gaps(belief: WeightBelief, inputs: Float[Array, "T dz"]) -> Weight
 
 
 @eqx.filter_jit
-def _nominal(belief: WeightBelief) -> GPDynamics:
-    return GPDynamics(belief.model.frame, tuple(group.function(group.mean[group.now]) for group in belief.groups))
+def _nominal(belief: WeightBelief) -> GPSystem:
+    means = tuple(group.function(group.mean[group.now]) for group in belief.groups)
+    return GPSystem(belief.model.frame, means, belief.signals)
 
 
 @eqx.filter_jit
 def _uncertainty(belief: WeightBelief) -> UncertaintyMeasure:
     variances = tuple(WeightVariance(group.phi, group.inverse[group.now]) for group in belief.groups)
-    measure = UNCERTAINTIES[belief.options.uncertainty]
+    measure = UNCERTAINTIES[belief.settings.uncertainty]
     return measure(variances, belief.model.frame.scale, belief.model.noise_of_each_output())
 
 
 @eqx.filter_jit
 def _samples(belief: WeightBelief, key: PRNGKey, count: int) -> GPSamples:
     """Prior weights, drawn once with the run's key, cut to the envelope; or posterior weights m_n + L_n^-T xi."""
-    truncated = belief.options.sampler == "truncated"
+    truncated = belief.settings.sampler == "truncated"
     if not truncated:
         key = jax.random.fold_in(key, belief.groups[0].now)
     parts = []
@@ -299,4 +352,4 @@ def _samples(belief: WeightBelief, key: PRNGKey, count: int) -> GPSamples:
         function = group.function(group.moment)
         stack = Stack.varying(function, lambda f: f.weights, weights.astype(PLAN))
         parts.append(truncate(stack, group) if truncated else stack)
-    return GPSamples(belief.model.frame, tuple(parts))
+    return GPSamples(belief.model.frame, tuple(parts), belief.signals)

@@ -29,7 +29,7 @@ class Closeness(NamedTuple):
 
 def closeness(world: World, sets: int, rng: np.random.Generator) -> Closeness:
     """Draws a truth and M samples, many times, and measures sup |f^m - f*| over the box."""
-    table = feature_table(world.kernel, world.task.input_limits)
+    table = feature_table(world.kernel, world.limits)
     count = world.samples
     near = []
     for _ in range(sets):

@@ -12,14 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..belief import WeightBelief
-from ..loop import sample_key
-from ..methods import Context
+from ..belief.weights import WeightBelief
 from ..problem import Problem
-from ..solve import ExactSearch
+from ..solve.policy_search import ExactSearch
 from ..tasks.ledge import Sled
 from ..types import PRNGKey
-from .trial import run_trial
+from .trial import problem_of, run_trial
 from .world import World
 
 __all__ = ["Expansion", "expansion"]
@@ -90,8 +88,7 @@ class FineWorld(World):
 
 def _safe_set(world: World, belief: WeightBelief, key: PRNGKey) -> Bool[np.ndarray, "a b"]:
     """Pi_safe^n = {pi: J_c(pi, f_n^m) <= d - Delta_zeta for all m}."""
-    context = Context(world.task, belief, world.experiment.settings, 0, False, False, sample_key(key))
-    problem = world.experiment.method.problem(context)
+    problem = problem_of(world.experiment, belief, key, exploring=False)
     return (np.asarray(_violations(world.search, problem)) <= 0).reshape(FINE)
 
 

@@ -18,11 +18,11 @@ from .intervals import Frequency
 from .trial import Trial, run_trial
 from .world import World
 
-__all__ = ["Claim", "Outcome", "WorldReport", "claims", "judge_run", "run_world", "try_world"]
+__all__ = ["Claim", "JudgedRun", "WorldReport", "claims", "judge_run", "run_world", "try_world"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JudgedRun:
     """One run, judged by the truth."""
 
     ground: str
@@ -64,7 +64,7 @@ class Outcome:
     """Whether the same algorithm with the constraint on the mean dynamics only plays a violating policy."""
 
 
-def try_world(world: World, seed: int) -> Outcome:
+def try_world(world: World, seed: int) -> JudgedRun:
     """One truth, one run, and the control."""
     world = _kept(world)
     return judge_run(world, world.draw_sled(np.random.default_rng(seed)), seed)
@@ -76,7 +76,7 @@ def _kept(world: World) -> World:
     return world
 
 
-def judge_run(world: World, sled: Sled, seed: int) -> Outcome:
+def judge_run(world: World, sled: Sled, seed: int) -> JudgedRun:
     """Algorithm 1 on this truth, which it does not know and by which it is judged."""
     costs, rewards = world.true_returns(sled)
     start, trial = (_run(world, sled, seed, most) for most in (0, world.episodes))
@@ -87,7 +87,7 @@ def judge_run(world: World, sled: Sled, seed: int) -> Outcome:
     reachable = world.reachable(costs)
     best = np.max(rewards[reachable], initial=-np.inf)  # nothing is promised of nothing
     unsafe = costs > world.budget
-    return Outcome(
+    return JudgedRun(
         ground=world.ground,
         bound=world.bound,
         seed=seed,
@@ -131,10 +131,10 @@ class WorldReport:
     """All runs of a world."""
 
     world: World
-    outcomes: list[Outcome]
+    outcomes: list[JudgedRun]
     closeness: Closeness
 
-    def count(self, what: Callable[[Outcome], bool]) -> Frequency:
+    def count(self, what: Callable[[JudgedRun], bool]) -> Frequency:
         return Frequency(sum(map(what, self.outcomes)), len(self.outcomes))
 
     @property
@@ -265,7 +265,7 @@ def _optimality(report: WorldReport) -> Iterator[Claim]:
     epsilon, delta = report.world.epsilon, report.world.delta
     ended = [o for o in report.outcomes if o.terminated]
 
-    def share(wrong: Callable[[Outcome], bool]) -> Frequency:
+    def share(wrong: Callable[[JudgedRun], bool]) -> Frequency:
         return Frequency(sum(map(wrong, ended)), len(ended))
 
     def most(name: str) -> float:

@@ -12,15 +12,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .._jax import EXACT
-from ..belief import WeightBelief
-from ..loop import Experiment, sample_key
+from ..belief.weights import WeightBelief
+from ..loop import Experiment, draw_starts, sample_key
 from ..methods import Context
 from ..problem import Problem
-from ..solve import ExactSearch
+from ..solve.policy_search import ExactSearch
 from ..tasks.ledge import Sled
 from ..types import Flag, Index, PRNGKey, State
 
-__all__ = ["Trial", "run_trial"]
+__all__ = ["Trial", "problem_of", "run_trial"]
 
 
 class Trial(NamedTuple):
@@ -66,15 +66,10 @@ def run_trial(
     """Algorithm 1 from the first episode to the last, or to episode `most`."""
     solver, task = experiment.solver, experiment.task
     assert isinstance(solver, ExactSearch)
-    allowed = experiment.settings.episodes if most is None else most
-
-    def problem(state: _State, exploring: bool) -> Problem:
-        return experiment.method.problem(
-            Context(task, state.belief, experiment.settings, 0, exploring, not exploring, sample_key(key))
-        )
+    allowed = experiment.settings.run.episodes if most is None else most
 
     def episode(state: _State) -> _State:
-        solved = problem(state, exploring=True)
+        solved = problem_of(experiment, state.belief, key, exploring=True)
         found = solver.search(solved)
         goes_on = found.evaluation.information >= solved.threshold
         x, a, y = _play(solver, sled, found.place, jax.random.fold_in(key, state.episode), task.horizon)
@@ -93,9 +88,9 @@ def run_trial(
     yes = jnp.ones((), bool)
     start = _State(belief, jnp.zeros((), jnp.int32), yes, none, yes, yes)
     end = jax.lax.while_loop(lambda s: s.exploring & (s.episode < allowed), episode, start)
-    last = problem(end, exploring=True)
-    greedy = solver.search(problem(end, exploring=False))
-    judged = solver.judge(last)
+    last = problem_of(experiment, end.belief, key, exploring=True)
+    greedy = solver.search(problem_of(experiment, end.belief, key, exploring=False))
+    nominal = solver.nominal_returns(last)
     return Trial(
         episodes=end.episode,
         terminated=~end.exploring,
@@ -104,10 +99,19 @@ def run_trial(
         feasible=end.feasible & (greedy.evaluation.violation <= 0),
         calibrated=end.calibrated,
         final_violations=solver.violations(last),
-        final_rewards=judged.rewards,
-        final_information=judged.information,
+        final_rewards=nominal.rewards,
+        final_information=nominal.information,
         final_threshold=last.threshold,
         belief=end.belief,
+    )
+
+
+def problem_of(experiment: Experiment, belief: WeightBelief, key: PRNGKey, exploring: bool) -> Problem:
+    """Problem (1) for what is believed, as the loop builds it for the run of this key."""
+    task = experiment.task
+    starts = draw_starts(task, key)
+    return experiment.method.problem(
+        Context(task, belief, experiment.settings, 0, exploring, not exploring, sample_key(key), starts)
     )
 
 

@@ -12,20 +12,23 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._jax import EXACT
-from ..belief import WeightBelief
-from ..experiment import make_experiment, make_learner
+from ..belief.weights import WeightBelief
 from ..kernels import Kernel
 from ..loop import Experiment
+from ..methods import CONTROL, DEFAULT
+from ..model import KnownModel
 from ..policies import Parameters
-from ..settings import Settings, make_settings
-from ..solve import ExactSearch, Quadrature, Returns
-from ..solve.returns import quadrature_error
+from ..settings import Settings
+from ..shape import episode_shape
+from ..solve.expectation import Expectation, Quadrature, quadrature_error
+from ..solve.policy_search import ExactSearch
 from ..solve.robust import worst_costs
+from ..specification import Specification, make_experiment
 from ..task import Task
-from ..tasks import find_task
-from ..tasks.ledge import GROUNDS, Sled, ledge, prior_of
+from ..tasks import ledge
+from ..tasks.ledge import GROUNDS, Sled, prior_of
 from ..theory import (
-    Episodes,
+    EpisodeShape,
     closeness_exponent,
     confidence_width,
     episode_bound,
@@ -34,7 +37,7 @@ from ..theory import (
     small_ball,
     tightening,
 )
-from ..types import Dynamics, TransitionFunction
+from ..types import Action, Scalar, State
 
 __all__ = ["World"]
 
@@ -60,20 +63,26 @@ class World:
 
     @cached_property
     def task(self) -> Task:
-        return ledge(prior_of(self.ground, self.bound), self.budget)
+        return ledge.make(prior_of(self.ground, self.bound), (self.budget,))
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The box of the inputs (x, a)."""
+        assert self.task.limits is not None
+        return self.task.limits.inputs
 
     @property
     def kernel(self) -> Kernel:
         return GROUNDS[self.ground]
 
     @property
-    def returns(self) -> Episodes:
-        return Episodes.of(self.task)
+    def returns(self) -> EpisodeShape:
+        return episode_shape(self.task)
 
     @property
     def exponent(self) -> float:
         """x: one sample is zeta-close with probability at least exp(-x)."""
-        phi = small_ball(self.kernel, self.task.input_limits, self.zeta).value
+        phi = small_ball(self.kernel, self.limits, self.zeta).value
         return closeness_exponent(self.bound, phi, self.task.state_size)
 
     @property
@@ -99,7 +108,7 @@ class World:
     @property
     def episode_bound(self) -> float:
         """n_bar (theorem complexity), with the largest information gain of any inputs."""
-        limits, noise = self.task.input_limits, float(np.ravel(self.task.prior.noise)[0])
+        limits, noise = self.limits, ledge.NOISE
         gain = information_gain(self.kernel, limits, noise)
 
         def width(n: float) -> float:
@@ -120,16 +129,16 @@ class World:
             "episodes": self.episodes,
             "prior": self.ground,
         }
-        return make_settings(find_task("ledge").settings, "cpu", derived)
+        return Specification.make("ledge", DEFAULT.name, 0, "cpu", derived).settings
 
     @cached_property
     def experiment(self) -> Experiment:
-        return make_experiment(self.task, "sbsrl", self.settings)
+        return make_experiment(self.task, DEFAULT.name, self.settings)
 
     @cached_property
     def trusting(self) -> Experiment:
         """The control: the same with safety demanded on the mean dynamics only."""
-        return make_experiment(self.task, "mean", self.settings)
+        return make_experiment(self.task, CONTROL.name, self.settings)
 
     @property
     def search(self) -> ExactSearch:
@@ -139,7 +148,7 @@ class World:
 
     def belief(self) -> WeightBelief:
         """Before the first episode."""
-        belief = make_learner(self.experiment, 0).belief
+        belief = self.settings.belief.create(self.task, self.episodes, jax.random.key(0))
         assert isinstance(belief, WeightBelief)
         return belief
 
@@ -150,8 +159,8 @@ class World:
 
     def true_returns(self, sled: Sled) -> tuple[Float[np.ndarray, " P"], Float[np.ndarray, " P"]]:
         """J_c(pi, f*) and J_r(pi, f*) of every policy, more exactly than Algorithm 1 itself computes returns."""
-        judge = dataclasses.replace(self.search, returns=_finer(self.search.returns))
-        both = np.asarray(_expected(judge, sled.mean, (self.task.cost, self.task.reward)))
+        finer = dataclasses.replace(self.search, expectation=_finer(self.search.expectation))
+        both = np.asarray(_expected(finer, KnownModel(sled.mean, ledge.SIGNALS)))
         return both[:, 0], both[:, 1]
 
     @cached_property
@@ -160,7 +169,7 @@ class World:
 
         It is the largest where the adversary, who may choose anew at every step, always chooses the same.
         """
-        rule = self.search.returns
+        rule = self.search.expectation
         assert isinstance(rule, Quadrature)
         return np.asarray(worst_costs(self.task, rule, self.search.policies.lattice()), float)
 
@@ -194,7 +203,7 @@ def _shifted(mask: Bool[np.ndarray, "..."], axis: int, shift: int) -> Bool[np.nd
     return moved
 
 
-def _finer(rule: Returns) -> Quadrature:
+def _finer(rule: Expectation) -> Quadrature:
     """Nodes half as far apart, twice as far out, in double precision: errors of 1e-9 instead of 1e-4."""
     assert isinstance(rule, Quadrature)
     step = rule.noise / 3
@@ -204,11 +213,14 @@ def _finer(rule: Returns) -> Quadrature:
 
 
 @eqx.filter_jit
-def _expected(search: ExactSearch, dynamics: Dynamics, gains: tuple[TransitionFunction, ...]) -> Float[Array, "P g"]:
-    """J_g of every policy."""
+def _expected(search: ExactSearch, truth: KnownModel) -> Float[Array, "P 2"]:
+    """J_c and J_r of every policy."""
     policies = search.policies
 
+    def cost(x: State, a: Action, y: State) -> Scalar:
+        return truth.costs(x, a, y)[0]
+
     def one(theta: Parameters) -> Float[Array, " g"]:
-        return search.returns.expected(dynamics, lambda x: policies(theta.astype(x.dtype), x), gains)
+        return search.expectation.expected(truth, lambda x: policies(theta.astype(x.dtype), x), (cost, truth.reward))
 
     return jax.lax.map(one, policies.lattice(), batch_size=search.block)

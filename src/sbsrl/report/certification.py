@@ -16,11 +16,12 @@ from rich.text import Text
 
 from ..errors import UserError, unknown
 from ..kernels import Kernel, Linear, Matern, SquaredExponential
-from ..settings import make_settings, parse_setting
-from ..task import Task
-from ..tasks import find_task, make_task
-from ..theory import Assumption, Certification, Point, Quantity, Setting
+from ..premises import premises_of, task_facts
+from ..settings import parse_setting
+from ..specification import resolve
+from ..theory import Assumption, Certification, Point, Premises, Quantity, TaskFacts
 from ..theory.checks import whole
+from ..theory.premises import MOST_INPUTS, MOST_SAMPLES
 
 __all__ = ["KERNELS", "add_options", "as_json", "read_options", "show"]
 
@@ -56,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     alone.add_argument("--lengthscale", type=_numbers, metavar="L[,L..]", help="one for all inputs, or one each (1)")
     alone.add_argument("--limits", type=_numbers, metavar="R[,R..]", help="inputs are within |z_i| <= R (1)")
     alone.add_argument("--outputs", type=int, metavar="DX", help="number of states (1)")
-    alone.add_argument("--horizon", type=int, metavar="T", help="steps an episode")
+    alone.add_argument("--horizon", type=int, metavar="T", help="steps per episode")
     alone.add_argument("--noise", type=float, metavar="S", help="sigma_w")
     alone.add_argument(
         "--bound", type=float, metavar="B", help="bound on the RKHS norm; without it nothing is certified"
@@ -80,6 +81,8 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 def _whole(text: str) -> int:
     value = float(text)
+    if value > MOST_SAMPLES:
+        raise argparse.ArgumentTypeError(f"more than {MOST_SAMPLES:g} cannot be computed with")
     if not value.is_integer():
         raise ValueError
     return int(value)
@@ -92,8 +95,8 @@ def _given(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
 
 
-def read_options(options: argparse.Namespace) -> tuple[Setting, Task | None]:
-    """What the options ask about: a task, or a kernel and numbers."""
+def read_options(options: argparse.Namespace) -> tuple[Premises, TaskFacts | None]:
+    """What the options ask about: a task, with what is known of it, or a kernel and numbers."""
     if options.task is None and options.kernel is None:
         raise UserError(
             "certify wants a task ('sbsrl certify pendulum') or a kernel ('sbsrl certify --kernel se ...')."
@@ -107,29 +110,28 @@ def read_options(options: argparse.Namespace) -> tuple[Setting, Task | None]:
     return _of_kernel(options), None
 
 
-def _of_task(options: argparse.Namespace) -> tuple[Setting, Task]:
+def _of_task(options: argparse.Namespace) -> tuple[Premises, TaskFacts]:
     foreign = _given(options, ("kernel", *SHAPE, *ALONE))
     if foreign:
         raise UserError(
             f"--{next(iter(foreign))} is for certify without a task; {options.task} brings its own (see --set)."
         )
     changes = dict(parse_setting(text) for text in options.set)
-    settings = make_settings(find_task(options.task).settings, "cpu", changes)
-    task = make_task(options.task, settings.prior, settings.budget)
-    return Setting.of(task, settings, **_given(options, SHARED)), task
+    task, settings = resolve(options.task, changes=changes)
+    return premises_of(task, settings, **_given(options, SHARED)), task_facts(task)
 
 
-def _of_kernel(options: argparse.Namespace) -> Setting:
+def _of_kernel(options: argparse.Namespace) -> Premises:
     if options.kernel not in KERNELS:
         raise unknown("kernel", options.kernel, KERNELS)
     missing = [f"--{name}" for name in NEEDED if getattr(options, name) is None]
     if missing:
         raise UserError(f"certify --kernel needs {', '.join(missing)} as well.")
     implied = max(len(given) for given in (options.lengthscale or (), options.limits or (), (1.0,)))
-    dim = implied if options.dim is None else whole("the number of inputs", options.dim)
+    dim = whole("the number of inputs", implied if options.dim is None else options.dim, most=MOST_INPUTS)
     scales, limits = (_each(name, getattr(options, name) or (1.0,), dim) for name in ("lengthscale", "limits"))
     known: dict[str, Any] = {"outputs": 1, "bound": None}
-    return Setting(
+    return Premises(
         kernel=KERNELS[options.kernel](scales), limits=limits, **(known | _given(options, (*ALONE, *SHARED)))
     )
 
@@ -159,7 +161,7 @@ COLOURS = {
 
 def show(console: Console, result: Certification, name: str) -> None:
     """The conclusions, the quantities group by group, and the assumptions."""
-    console.print(Text(describe(result.setting, name)), highlight=False)
+    console.print(Text(describe(result.premises, name)), highlight=False)
     for group, rows in groupby(result.quantities, key=lambda quantity: quantity.group):
         console.print(f"\n[bold]{group}[/]", highlight=False)
         for part in _rows(list(rows), console.width >= WIDE):
@@ -178,15 +180,15 @@ def _point(sentence: str) -> Table:
     return table
 
 
-def describe(setting: Setting, name: str) -> str:
+def describe(premises: Premises, name: str) -> str:
     """What is given, in a line or two."""
-    bound = "not known" if setting.bound is None else f"{setting.bound:g}"
-    cost = "sum of costs" if setting.aggregation == "sum" else "largest cost"
-    kernels = ", ".join(kernel.describe() for kernel in setting.kernels)
+    bound = "not known" if premises.bound is None else f"{premises.bound:g}"
+    cost = "sum of costs" if premises.aggregation == "sum" else "largest cost"
+    kernels = ", ".join(kernel.describe() for kernel in premises.kernels)
     return (
-        f"{name}: T = {setting.horizon} steps, d_x = {setting.outputs}, sigma_w = {setting.noise:g}, B = {bound}, "
-        f"{cost} <= {setting.budget:g} with C_max = {setting.cost:g}, delta = {setting.delta:g}, {kernels} on "
-        f"|z| <= {', '.join(f'{r:g}' for r in setting.limits)}"
+        f"{name}: T = {premises.horizon} steps, d_x = {premises.outputs}, sigma_w = {premises.noise:g}, B = {bound}, "
+        f"{cost} <= {premises.budget:g} with C_max = {premises.cost:g}, delta = {premises.delta:g}, {kernels} on "
+        f"|z| <= {', '.join(f'{r:g}' for r in premises.limits)}"
     )
 
 
@@ -235,7 +237,7 @@ def as_json(result: Certification, curve: Sequence[Point], name: str) -> str:
     """All of it as one strict JSON document: what has no finite value is null, and its text says why."""
     document = {
         "name": name,
-        "setting": _setting(result.setting),
+        "setting": _plain(result.premises),
         "quantities": [quantity._asdict() for quantity in result.quantities],
         "assumptions": [assumption._asdict() for assumption in result.assumptions],
         "conclusions": list(result.conclusions),
@@ -244,8 +246,8 @@ def as_json(result: Certification, curve: Sequence[Point], name: str) -> str:
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def _setting(setting: Setting) -> dict[str, Any]:
-    plain = {item.name: getattr(setting, item.name) for item in fields(setting) if item.name != "kernel"}
-    plain["kernels"] = [kernel.describe() for kernel in setting.kernels]
-    plain["limits"] = [r if math.isfinite(r) else None for r in setting.limits]
+def _plain(premises: Premises) -> dict[str, Any]:
+    plain = {item.name: getattr(premises, item.name) for item in fields(premises) if item.name != "kernel"}
+    plain["kernels"] = [kernel.describe() for kernel in premises.kernels]
+    plain["limits"] = [r if math.isfinite(r) else None for r in premises.limits]
     return plain

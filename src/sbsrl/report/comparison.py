@@ -10,15 +10,16 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..loop import Record
-from ..runs.study import Arm, Runs, run_study, study_home
-from ..runs.train import versions_now
-from ..tasks import make_task
+from ..methods import REFERENCE
+from ..record import Record
+from ..runs.config import versions_now
+from ..runs.study import STUDIES, Arm, Runs, run_study
+from ..runs.view import Reference
 from ..workers import worker_pool
 from .canvas import png
 from .charts import draw_bars
 from .figures import Request
-from .reference import Reference, reference_returns
+from .reference import reference_returns
 from .statistics import summarise
 
 __all__ = ["Comparison", "Sections", "compare", "draw_outcomes", "markdown_table", "page", "publish"]
@@ -32,6 +33,9 @@ ENOUGH = 0.9
 
 Sections = Mapping[str, Sequence[Arm]]
 """Arms under a heading each; those of a section have one task."""
+
+
+COLUMNS_OF_EPISODES = (*(name for name in Record._fields if name != "metrics"), "infeasible_plans", "worst_plan")
 
 
 class Comparison(NamedTuple):
@@ -78,23 +82,25 @@ class Comparison(NamedTuple):
 
     def infeasible(self, arm: Arm) -> Float[np.ndarray, " seeds"]:
         """How many of all plans of a run were not safe on all samples, in percent."""
-        steps = make_task(arm.task).horizon
-        return np.array([100 * sum(r.infeasible_plans for r in run) / (steps * len(run)) for run in self.runs[arm]])
+        return np.array(
+            [100 * sum(r.infeasible_plans for r in run) / sum(r.steps for r in run) for run in self.runs[arm]]
+        )
 
     def records(self, arm: Arm) -> list[Record]:
         return [r for run in self.runs[arm] for r in run]
 
     def csv(self) -> bytes:
-        """One line an episode."""
+        """One line per episode."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["label", "task", "method", "changes", "seed", "normalised", *Record._fields])
+        writer.writerow(["label", "task", "method", "changes", "seed", "normalised", *COLUMNS_OF_EPISODES])
         for arm, seeds in self.runs.items():
             changes = " ".join(f"{name}={value}" for name, value in arm.changes)
             for seed, run in zip(self.seeds, seeds, strict=True):
                 for r in run:
                     normalised = self.references[arm.task].normalised(r.reward)
-                    writer.writerow([arm.label, arm.task, arm.method, changes, seed, f"{normalised:.5f}", *r])
+                    values = [getattr(r, name) for name in COLUMNS_OF_EPISODES]
+                    writer.writerow([arm.label, arm.task, arm.method, changes, seed, f"{normalised:.5f}", *values])
         return text.getvalue().encode()
 
 
@@ -107,10 +113,8 @@ def compare(request: Request, sections: Sections) -> Comparison:
     """Runs what is missing of every arm with every seed, and the oracle of every task."""
     arms = list(dict.fromkeys(arm for each in sections.values() for arm in each))
     seeds = range(request.seed, request.seed + (request.seeds or SEEDS.get(request.preset, 5)))
-    request.say(
-        f"{len(arms)} arms x {len(seeds)} seeds, kept in {study_home()}: if interrupted, the same command goes on"
-    )
-    runs = run_study(arms, seeds, request.preset, study_home(), request.workers, request.progress)
+    request.say(f"{len(arms)} arms x {len(seeds)} seeds, kept in {STUDIES}: if interrupted, the same command goes on")
+    runs = run_study(arms, seeds, request.preset, STUDIES, request.workers, request.progress)
     request.say("the oracle of each task")
     tasks = list(dict.fromkeys(arm.task for arm in arms))
     with worker_pool(min(request.workers, len(tasks))) as pool:
@@ -119,7 +123,9 @@ def compare(request: Request, sections: Sections) -> Comparison:
 
 
 def _reference(task: str, preset: str) -> Reference:
-    return reference_returns(Arm("", task, "oracle").specification(0, preset).experiment(), ORACLE_RUNS)
+    reference = reference_returns(Arm("", task, REFERENCE.name).specification(0, preset).experiment(), ORACLE_RUNS)
+    assert reference is not None  # figures are made of tasks with equations
+    return reference
 
 
 def draw_outcomes(returns: Axes, violations: Axes, comparison: Comparison, arms: Sequence[Arm]) -> None:
@@ -140,12 +146,12 @@ COLUMNS = (
     "violating episodes",
     "largest violation",
     "infeasible plans",
-    "seconds a run",
+    "seconds per run",
 )
 
 
 def markdown_table(comparison: Comparison, arms: Iterable[Arm]) -> str:
-    """An arm a line: mean ± deviation over seeds, in brackets the 95 % bootstrap interval of the mean."""
+    """One line per arm: mean ± deviation over seeds, in brackets the 95 % bootstrap interval of the mean."""
     rows = [COLUMNS, ("---",) * len(COLUMNS), *(_row(comparison, arm) for arm in arms)]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
@@ -178,7 +184,7 @@ def publish(
     explain: Callable[[Comparison], str],
     draw: Callable[[Comparison, Sections], Figure],
 ) -> dict[str, bytes]:
-    """Runs what is compared and returns all that a figure leaves: a page with the numbers, every episode, the picture."""
+    """Runs what is compared and returns all that a figure leaves: a page with numbers, every episode, the picture."""
     comparison = compare(request, sections)
     return {
         "README.md": page(request, comparison, sections, title, explain(comparison)),

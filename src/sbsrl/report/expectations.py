@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..runs.study import Arm
-from ..tasks import make_task
 from .comparison import ENOUGH, Comparison
 
 __all__ = [
@@ -51,7 +50,8 @@ def _violating(comparison: Comparison, arm: Arm) -> int:
 
 
 def _violations(comparison: Comparison, arm: Arm) -> str:
-    records, budget = comparison.records(arm), make_task(arm.task).budget
+    records = comparison.records(arm)
+    budget = records[0].budget
     largest = max(r.cost for r in records)
     runs = sum(any(not r.safe for r in run) for run in comparison.runs[arm])
     return (
@@ -63,7 +63,7 @@ def _violations(comparison: Comparison, arm: Arm) -> str:
 def never_infeasible(comparison: Comparison, arm: Arm) -> Expectation:
     """Every plan that was followed keeps the tightened budget on every sample."""
     records = comparison.records(arm)
-    infeasible, plans = sum(r.infeasible_plans for r in records), make_task(arm.task).horizon * len(records)
+    infeasible, plans = sum(r.infeasible_plans for r in records), sum(r.steps for r in records)
     expected = f"{arm.task}: {arm.label} always finds a plan that is safe on every sample"
     return Expectation(expected, f"{infeasible} of {plans} plans infeasible", infeasible == 0)
 

@@ -32,7 +32,7 @@ def _explain(comparison: Comparison) -> str:
         for task in GP_TASKS
     )
     return (
-        "Bars: mean and standard deviation over seeds, a dot a seed. Lines of the tables: d_sigma^0 in nats an "
+        "Bars: mean and standard deviation over seeds, one dot per seed. Lines of the tables: d_sigma^0 in nats per "
         "episode.\n\n"
         f"Episodes in which exploration was demanded, by seed:\n\n{explored}"
     )
@@ -48,5 +48,5 @@ def draw(comparison: Comparison, sections: Sections) -> Figure:
     for row, compared in zip(rows, sections.values(), strict=True):
         draw_outcomes(row[0], row[1], comparison, compared)
         for axes in row:
-            axes.set_xlabel("exploration threshold $d_\\sigma^0$ (nats an episode)")
+            axes.set_xlabel("exploration threshold $d_\\sigma^0$ (nats per episode)")
     return figure

@@ -34,7 +34,7 @@ def _explain(comparison: Comparison) -> str:
     return (
         "Posterior functions (pathwise conditioning) with a fixed threshold are the default; TS1 is what the paper's "
         "runs use, truncated prior functions are what its theorems are about. Bars: mean and standard deviation over "
-        "seeds, a dot a seed."
+        "seeds, one dot per seed."
     )
 
 

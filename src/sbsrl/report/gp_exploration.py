@@ -57,7 +57,7 @@ def files(request: Request) -> dict[str, bytes]:
 def _explain(comparison: Comparison) -> str:
     return (
         "Curves: mean and 95 % percentile interval over seeds. Bars: episodes until the return is nine tenths of the "
-        "oracle's for the first time; a dot a seed. A threshold of 0 demands nothing: greedy.\n\n"
+        "oracle's for the first time; one dot per seed. A threshold of 0 demands nothing: greedy.\n\n"
         f"{expectations_table(_expectations(comparison))}"
     )
 

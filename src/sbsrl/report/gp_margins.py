@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..runs.study import Arm
-from ..tasks import make_task
 from .canvas import plt
 from .charts import COLOURS, limit, tidy
 from .comparison import Comparison, Sections, publish
@@ -54,14 +53,14 @@ def _explain(comparison: Comparison) -> str:
     return (
         "Violating episodes and infeasible plans: in percent of a run's. Return: cumulative, "
         f"normalised with an oracle that has the tightening {own(TASK, 'tightening'):g} throughout. Lines: mean over "
-        "seeds; a dot a seed. Five runs without a violation leave open that up to half of all runs would have one "
+        "seeds; one dot per seed. Five runs without a violation leave open that up to half of all runs would have one "
         "(52 %, Clopper and Pearson)."
     )
 
 
 def draw(comparison: Comparison, sections: Sections) -> Figure:
     """A row for everything that is measured, over M and over the tightening."""
-    usual, budget = own(TASK, "tightening"), make_task(TASK).budget
+    usual, budget = own(TASK, "tightening"), comparison.records(sections[TASK][0])[0].budget
     figure, rows = plt.subplots(len(MEASURED), 2, figsize=(9, 11), layout="constrained", sharey="row", sharex="col")
     for axes, text in zip(rows[:, 0], MEASURED, strict=True):
         axes.set_ylabel(text)
@@ -90,7 +89,7 @@ class Line(NamedTuple):
 
 
 def _draw(column: Iterable[Axes], comparison: Comparison, compared: Sequence[Arm], line: Line) -> None:
-    """One line in each panel of a column: the mean over seeds, and a dot a seed."""
+    """One line in each panel of a column: the mean over seeds, and one dot per seed."""
     places = np.arange(len(compared)) + line.aside
     for axes, measure in zip(column, MEASURED.values(), strict=True):
         values = [measure(comparison, arm) for arm in compared]

@@ -43,8 +43,8 @@ def files(request: Request) -> dict[str, bytes]:
 
 def _explain(comparison: Comparison) -> str:
     return (
-        "Bars: normalised cumulative return and largest violation of a run, mean and standard deviation over seeds, a "
-        "dot a seed. Curves: mean and 95 % percentile interval over seeds.\n\n"
+        "Bars: normalised cumulative return and largest violation of a run, mean and standard deviation over seeds, "
+        "one dot per seed. Curves: mean and 95 % percentile interval over seeds.\n\n"
         f"{expectations_table(_expectations(comparison))}"
     )
 
@@ -61,17 +61,17 @@ def _expectations(comparison: Comparison) -> Iterator[Expectation]:
 
 
 def draw(comparison: Comparison, sections: Sections) -> Figure:
-    """A row a task: two bar charts, two sets of curves."""
+    """One row per task: two bar charts, two sets of curves."""
     figure, rows = plt.subplots(len(sections), 4, figsize=(15, 7.2), layout="constrained", squeeze=False)
     for row, (name, compared) in zip(rows, sections.items(), strict=True):
-        task = make_task(name)
+        (cost,) = make_task(name).costs
         draw_outcomes(row[0], row[1], comparison, compared)
         draw_curves(row[2], {arm.label: comparison.returns(arm) for arm in compared})
         limit(row[2], 1.0, "dynamics\nknown", "#555555")
         row[2].set_ylabel("normalised return")
         draw_curves(row[3], {arm.label: comparison.costs(arm) for arm in compared})
-        limit(row[3], task.budget, f"budget\n{task.budget:g}")
-        row[3].set_ylabel(task.cost_name)
+        limit(row[3], cost.budget, f"budget\n{cost.budget:g}")
+        row[3].set_ylabel(cost.name)
     handles, names = rows[0][2].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     return figure

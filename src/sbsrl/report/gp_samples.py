@@ -97,7 +97,7 @@ def _simulate(key: PRNGKey) -> tuple[Float[Array, "..."], ...]:
     prior = _draw_prior(sample_key, grid)
     inputs = jax.random.uniform(input_key, (POINTS, 1), EXACT, *VISITED)
     targets = truth(inputs) + NOISE * jax.random.normal(noise_key, (POINTS,), EXACT)
-    posterior = Posterior.none(KERNEL, jnp.asarray(NOISE, EXACT), padded_size(POINTS), 1, 1)
+    posterior = Posterior.empty(KERNEL, jnp.asarray(NOISE, EXACT), padded_size(POINTS), 1, 1)
     posterior = posterior.append(inputs, targets[:, None])
     beta = jnp.stack([jnp.asarray(BOUND, EXACT), _beta(posterior)])
     low, high = _envelopes(posterior, beta, grid)

@@ -6,31 +6,38 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from ..loop import Experiment, Record
+from ..record import Record
+from ..runs.view import CostView, Reference, RunView
 from .canvas import plt, png
-from .reference import Reference
 
 __all__ = ["draw_run"]
 
-COLOURS = {"explore": "#1D6996", "exploit": "#38A6A5", "final": "#5F4690"}
+COLOURS = {"prior": "#94346E", "evaluate": "#6F4070", "explore": "#1D6996", "exploit": "#38A6A5", "final": "#5F4690"}
 UNSAFE = "#C8102E"
 
 
-def draw_run(experiment: Experiment, records: Sequence[Record], reference: Reference | None) -> bytes:
-    """Returns above costs, over episodes, as a PNG."""
-    figure, (returns, costs) = plt.subplots(2, 1, sharex=True, figsize=(7.2, 5.6), layout="constrained")
-    _draw_returns(returns, records, reference)
-    _draw_costs(costs, experiment, records)
-    figure.suptitle(_title(experiment, records), fontsize=12)
+def draw_run(view: RunView) -> bytes:
+    """Returns above costs, over episodes, as a PNG; a panel for each cost."""
+    count = len(view.costs)
+    figure, (returns, *costs) = plt.subplots(
+        1 + count, 1, sharex=True, figsize=(7.2, 2.8 * (1 + count)), layout="constrained"
+    )
+    _draw_returns(returns, view.records, view.reference)
+    for i, (axes, cost) in enumerate(zip(costs, view.costs, strict=True)):
+        _draw_costs(axes, view, cost, view.tightening(i))
+    costs[-1].set_xlabel("episode")
+    figure.suptitle(_title(view), fontsize=12)
     return png(figure)
 
 
-def _title(experiment: Experiment, records: Sequence[Record]) -> str:
-    learned = f"{experiment.task.name} learned by {experiment.method.name}"
-    if experiment.task.aggregation == "sum":
-        mean = np.mean([r.cost for r in records])
-        return f"{learned}: mean cost {mean:.2f}, expected cost bounded by {experiment.task.budget:g}"
-    return f"{learned}: {sum(r.safe for r in records)} of {len(records)} episodes safe"
+def _title(view: RunView) -> str:
+    learned = f"{view.task} learned by {view.method}"
+    if not view.records:
+        return f"{learned}: no episode yet"
+    if len(view.costs) == 1 and view.cost.expected:
+        mean = np.mean([r.cost for r in view.records])
+        return f"{learned}: mean cost {mean:.2f}, expected cost bounded by {view.cost.budget:g}"
+    return f"{learned}: {sum(r.safe for r in view.records)} of {len(view.records)} episodes safe"
 
 
 FEW = 60
@@ -78,23 +85,25 @@ def _draw_returns(axes: Axes, records: Sequence[Record], reference: Reference | 
         _level(axes, reference.idle, "doing nothing", "#555555", ":")
     axes.set_ylabel("return")
     axes.margins(y=0.15)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, ncols=3, fontsize=9, borderpad=0)
+    if records:
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, ncols=3, fontsize=9, borderpad=0)
 
 
-def _draw_costs(axes: Axes, experiment: Experiment, records: Sequence[Record]) -> None:
-    budget, tightening = experiment.task.budget, experiment.settings.tightening
-    _points(axes, records, [r.cost for r in records])
-    expected = experiment.task.aggregation == "sum"
-    unsafe = [] if expected else [r for r in records if not r.safe]
+def _draw_costs(axes: Axes, view: RunView, cost: CostView, tightening: float) -> None:
+    records, budget, expected = view.records, cost.budget, cost.expected
+    values = [view.cost_of(r, cost) for r in records]
+    _points(axes, records, values)
+    unsafe = (
+        [] if expected else [(r.episode, value) for r, value in zip(records, values, strict=True) if value > budget]
+    )
     if unsafe:
-        xs, ys = [r.episode for r in unsafe], [r.cost for r in unsafe]
+        xs, ys = zip(*unsafe, strict=True)
         axes.scatter(xs, ys, marker="x", color=UNSAFE, s=90, zorder=3, label="violation")
         axes.legend(loc="lower right", frameon=False, fontsize=9)
     _level(axes, budget, f"budget {budget:g}{' of the expected cost' if expected else ''}", UNSAFE, "-")
     if tightening > 0:
         axes.axhspan(budget - tightening, budget, color=UNSAFE, alpha=0.12, linewidth=0)
-    axes.set_ylabel(experiment.task.cost_name)
-    axes.set_xlabel("episode")
-    axes.set_ylim(bottom=min(experiment.task.least_cost, *(r.cost for r in records)))
+    axes.set_ylabel(cost.name)
+    axes.set_ylim(bottom=min(cost.least, *values) if values else cost.least)
     axes.margins(y=0.15)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,45 +1,51 @@
-"""The two ends of the scale on which returns are compared."""
+"""The two ends of the scale on which returns are compared, computed from a task's equations."""
 
-from typing import NamedTuple
+from contextlib import closing
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..experiment import make_learner
-from ..loop import Experiment, run_greedy_policy
-from ..methods import make_method
-from ..task import Task
+from ..loop import Experiment, Learner, Turn, final_episode
+from ..methods import REFERENCE
+from ..policy import Policy
+from ..runs.view import Reference
+from ..systems.episode import Guard, Played, run_episode
+from ..systems.equations import EquationsEnv
+from ..task import Equations, Task
 
-__all__ = ["Reference", "reference_returns"]
-
-
-class Reference(NamedTuple):
-    """0 on the normalised scale is doing nothing, 1 is the same planner knowing the true dynamics."""
-
-    idle: float
-    oracle: float
-
-    def normalised(self, reward: float) -> float:
-        return (reward - self.idle) / (self.oracle - self.idle)
+__all__ = ["reference_returns"]
 
 
-def reference_returns(experiment: Experiment, seeds: int = 3) -> Reference:
-    """Simulates both on the task's own equations; the mean over `seeds` runs of the oracle."""
-    oracle = Experiment(experiment.task, make_method("oracle"), experiment.solver, experiment.settings)
-    returns = []
-    for seed in range(seeds):
-        run = run_greedy_policy(oracle, make_learner(oracle, seed))
-        returns.append(run.episode.rewards.sum())
-    return Reference(_idle_return(experiment.task), float(np.mean(returns)))
+def reference_returns(experiment: Experiment, seeds: int = 3) -> Reference | None:
+    """Simulates both on the task's own equations; the mean over `seeds` runs of the oracle. None without equations.
+
+    The true system is not touched.
+    """
+    task, equations = experiment.task, experiment.task.equations
+    if equations is None:
+        return None
+    oracle = Experiment(task, REFERENCE, experiment.solver, experiment.settings)
+    returns = [_oracle_return(oracle, equations, seed) for seed in range(seeds)]
+    return Reference(_idle_return(task, equations), float(np.mean(returns)))
 
 
-def _idle_return(task: Task) -> float:
+def _oracle_return(oracle: Experiment, equations: Equations, seed: int) -> float:
+    task = oracle.task
+    guard = Guard(task.state_size, len(task.costs))
+    with closing(EquationsEnv(equations, task.action_low, task.action_high, task.horizon)) as simulation:
+
+        def play(policy: Policy, turn: Turn) -> Played:
+            return run_episode(simulation, policy, turn.seed, turn.key, task.horizon, guard=guard)
+
+        return final_episode(oracle, Learner.create(oracle, seed), play).record.reward
+
+
+def _idle_return(task: Task, equations: Equations) -> float:
     """The return of the action in the middle of its range, held for a whole episode."""
-    x, total = task.reset(jax.random.key(0)), 0.0
-    middle = (jnp.asarray(task.action_low) + jnp.asarray(task.action_high)) / 2
+    x, total, middle = equations.start(jax.random.key(0)), 0.0, jnp.asarray(task.middle_action)
     for _ in range(task.horizon):
-        y = task.dynamics(x, middle)
-        total += float(task.reward(x, middle, y))
+        y = equations.dynamics(x, middle)
+        total += float(equations.signals.reward(x, middle, y))
         x = y
     return total

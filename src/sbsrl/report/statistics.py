@@ -12,7 +12,7 @@ RESAMPLES = 10_000
 
 
 class Summary(NamedTuple):
-    """Of one number a seed."""
+    """Of one number per seed."""
 
     mean: float
     deviation: float

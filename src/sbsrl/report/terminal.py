@@ -1,4 +1,4 @@
-"""What a person sees in the terminal: progress with the time left, a line an episode, a table at the end."""
+"""What a person sees in the terminal: progress with the time left, a line per episode, a table at the end."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,9 +9,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ..loop import Experiment, Record
-from ..runs.certificate import verdict
-from .reference import Reference
+from ..record import Interruption, Record
+from ..runs.view import CostView, RunView
 
 __all__ = ["Terminal", "progress_bar", "summary_table"]
 
@@ -37,12 +36,11 @@ class Terminal:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._progress = progress_bar(console)
-        self._episodes = 0
-        self._expected = False
-        """Whether the budget bounds the expected cost, so that a single episode may cost more."""
+        self._view: RunView | None = None
         self._bar = self._progress.add_task("preparing", total=None)
 
     def __enter__(self) -> "Terminal":
+        self._progress.start()
         return self
 
     def __exit__(
@@ -51,28 +49,30 @@ class Terminal:
         if self._progress.live.is_started:
             self._progress.stop()
 
-    def started(self, experiment: Experiment, done: list[Record], folder: Path | None) -> None:
-        settings, task = experiment.settings, experiment.task
-        self._episodes = settings.episodes
-        self._expected = task.aggregation == "sum"
+    def started(self, view: RunView, folder: Path | None) -> None:
+        self._view = view
         place = f", in {escape(str(folder))}" if folder else ""
+        limits = " and ".join(f"{cost.name} <= {cost.budget:g}" for cost in view.costs)
         self.console.print(
-            f"[bold]{task.name}[/] by [bold]{experiment.method.name}[/]: {settings.episodes} episodes, "
-            f"{settings.samples} samples, {task.cost_name} <= {task.budget:g}{place}",
+            f"[bold]{escape(view.task)}[/] by [bold]{escape(view.method)}[/]: {view.episodes} episodes, "
+            f"{view.setting('method', 'samples')} samples, {escape(limits)}{place}",
             highlight=False,
             soft_wrap=True,
         )
-        self._progress.start()
-        total = (settings.episodes + 1) * task.horizon
-        self._progress.update(self._bar, total=total, completed=len(done) * task.horizon)
-        self._describe_episode(len(done))
-        for record in done:
+        for record in view.records:
             self._line(record, note="done before")
+        self.describe("compiling")
 
     def note(self, text: str) -> None:
         self.console.print(f"[yellow]note:[/] {escape(text)}", highlight=False)
 
     def stepped(self) -> None:
+        """Programs are compiled before the first step: from then on the time left can be told."""
+        assert self._view is not None
+        if self._progress.tasks[0].total is None:
+            steps, done = self._view.horizon, len(self._view.records)
+            self._progress.reset(self._bar, total=(self._view.episodes + 1) * steps, completed=done * steps)
+            self._describe_episode(done)
         self._progress.advance(self._bar)
 
     def finished_episode(self, record: Record) -> None:
@@ -80,61 +80,90 @@ class Terminal:
         self._describe_episode(record.episode + 1)
 
     def _describe_episode(self, episode: int) -> None:
-        self.describe(f"episode {episode}" if episode < self._episodes else "final policy")
+        assert self._view is not None
+        self.describe(f"episode {episode}" if episode < self._view.episodes else "final policy")
 
     def describe(self, text: str) -> None:
         """Says what is being done, next to the bar."""
         self._progress.update(self._bar, description=text)
 
     def _line(self, record: Record, note: str) -> None:
-        word = "[yellow]above the budget by" if self._expected else "[bold red]VIOLATION"
+        assert self._view is not None
+        expected = self._view.above_expectation_only(record)
+        word = "[yellow]above the budget by" if expected else "[bold red]VIOLATION"
         verdict = "[green]safe[/]" if record.safe else f"{word} {record.violation:.3g}[/]"
+        early = "" if record.ended == "horizon" else f"   [yellow]{record.ended} after {record.steps} steps[/]"
         self.console.print(
             f"  {record.episode:3d}  {record.phase:8s} return {record.reward:9.2f}   "
-            f"cost {record.cost:7.3f} of {record.budget:g}   {verdict}   [dim]{note}[/]",
+            f"cost {record.cost:7.3f} of {record.budget:g}   {verdict}{early}   [dim]{note}[/]",
             highlight=False,
+            soft_wrap=True,
         )
-        if not record.feasible:
+        if record.infeasible_plans:
             self.console.print(
                 f"       [yellow]{record.infeasible_plans} plans were infeasible: no candidate met the tightened "
                 f"budget on every sample (by up to {record.worst_plan:.3g}); the least-violating was followed.[/]",
                 highlight=False,
             )
-        if record.objection:
-            self.console.print(f"       [yellow]{escape(record.objection)}.[/]", highlight=False)
+        for text in filter(None, (record.reason, record.calibration_warning)):
+            self.console.print(f"       [yellow]{escape(text)}.[/]", highlight=False)
 
 
-def summary_table(experiment: Experiment, records: Sequence[Record], reference: Reference | None) -> Table:
-    """The run in a few rows."""
+def summary_table(view: RunView, waited: float | None = None) -> Table:
+    """The run in a few rows; `waited` is how long the user did, in seconds."""
     table = Table(show_header=False, box=None, padding=(0, 2))
-    last, unsafe = records[-1], [r for r in records if not r.safe]
-    infeasible = sum(r.infeasible_plans for r in records)
-    table.add_row("final return", f"{last.reward:.2f}")
-    if reference:
-        scale = (
-            f"0 = doing nothing, {reference.idle:.2f}; 1 = the same planner knowing the system, {reference.oracle:.2f}"
-        )
-        table.add_row("  normalised", f"{reference.normalised(last.reward):.3f}  ({scale})")
-    for name, text in _cost_rows(experiment, records, unsafe):
-        table.add_row(name, text)
-    table.add_row("infeasible plans", "[green]none[/]" if not infeasible else f"[yellow]{infeasible}[/]")
-    if objection := next((r.objection for r in records if r.objection), None):
-        table.add_row("calibration", f"[yellow]{escape(objection)}[/]")
+    records = view.records
+    if records:
+        for name, text in (*_return_rows(view), *_safety_rows(view)):
+            table.add_row(name, text)
     explored = sum(r.phase == "explore" for r in records)
     table.add_row("episodes", f"{len(records)}, of which {explored} under the exploration constraint")
-    table.add_row("time", f"{sum(r.seconds for r in records):.0f} s")
-    table.add_row("guarantee", escape(verdict(experiment, records)))
+    table.add_row("time", _time(sum(r.seconds for r in records), waited))
+    table.add_row("guarantee", escape(view.verdict))
     return table
 
 
-def _cost_rows(
-    experiment: Experiment, records: Sequence[Record], unsafe: Sequence[Record]
-) -> Iterator[tuple[str, str]]:
-    budget, count = f"{experiment.task.budget:g}", f"{len(unsafe)} of {len(records)}"
-    largest = max(r.cost for r in records)
-    if experiment.task.aggregation == "sum":
-        yield "mean cost", f"{sum(r.cost for r in records) / len(records):.3f}; {budget} bounds the expected cost"
-        yield "largest cost", f"{largest:.3f}; {count} single episodes cost more than {budget}"
+def _return_rows(view: RunView) -> Iterator[tuple[str, str]]:
+    last, ends = view.records[-1], view.reference
+    yield ("final return" if last.phase == "final" else "return so far"), f"{last.reward:.2f}"
+    if last.ended == "fault":
+        yield "cut short", f"[yellow]episode {last.episode}, after {last.steps} steps: {escape(last.reason)}[/]"
+    elif ends:
+        scale = f"0 = doing nothing, {ends.idle:.2f}; 1 = the same planner knowing the system, {ends.oracle:.2f}"
+        yield "  normalised", f"{ends.normalised(last.reward):.3f}  ({scale})"
+
+
+def _safety_rows(view: RunView) -> Iterator[tuple[str, str]]:
+    for cost in view.costs:
+        if len(view.costs) > 1:
+            yield escape(cost.name), ""
+        yield from _cost_rows(cost, [view.cost_of(r, cost) for r in view.records])
+    infeasible = sum(r.infeasible_plans for r in view.records)
+    yield "infeasible plans", "[green]none[/]" if not infeasible else f"[yellow]{infeasible}[/]"
+    if view.interruptions:
+        yield "interrupted", _interrupted(view.interruptions)
+    if warning := next((r.calibration_warning for r in view.records if r.calibration_warning), None):
+        yield "calibration", f"[yellow]{escape(warning)}[/]"
+
+
+def _interrupted(stopped: Sequence[Interruption]) -> str:
+    """Episodes that were stopped were played as well."""
+    unsafe = sum(not each.safe for each in stopped)
+    steps = ", ".join(str(each.steps) for each in stopped)
+    found = f"[bold red]{unsafe} of them violated a budget[/]" if unsafe else "[green]no violation[/]"
+    return f"{len(stopped)} more, stopped by the user after {steps} steps and played anew; {found}"
+
+
+def _time(played: float, waited: float | None) -> str:
+    return f"{played:.0f} s of episodes" if waited is None else f"{waited:.0f} s, of which episodes {played:.0f} s"
+
+
+def _cost_rows(cost: CostView, values: Sequence[float]) -> Iterator[tuple[str, str]]:
+    unsafe = sum(value > cost.budget for value in values)
+    budget, count = f"{cost.budget:g}", f"{unsafe} of {len(values)}"
+    if cost.expected:
+        yield "mean cost", f"{sum(values) / len(values):.3f}; {budget} bounds the expected cost"
+        yield "largest cost", f"{max(values):.3f}; {count} single episodes cost more than {budget}"
         return
-    yield "largest cost", f"{largest:.3f} of {budget}"
+    yield "largest cost", f"{max(values):.3f} of {budget}"
     yield "violating episodes", "[green]none[/]" if not unsafe else f"[bold red]{count}[/]"

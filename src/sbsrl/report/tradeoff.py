@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from ..theory import Point, Setting
-from ..theory.words import number
+from ..theory import Point, Premises
+from ..theory.words import count, number
 from .canvas import plt, png
 
 __all__ = ["draw_tradeoff"]
@@ -15,12 +15,12 @@ __all__ = ["draw_tradeoff"]
 BLUE, RED, GREY = "#1D6996", "#C8102E", "#555555"
 
 
-def draw_tradeoff(setting: Setting, curve: Sequence[Point], name: str) -> bytes:
+def draw_tradeoff(premises: Premises, curve: Sequence[Point], name: str) -> bytes:
     """The samples that zeta needs above the tightening that it costs, as a PNG."""
     figure, (samples, tightening) = plt.subplots(2, 1, sharex=True, figsize=(7.2, 6.4), layout="constrained")
-    _draw_samples(samples, setting, curve)
-    _draw_tightening(tightening, setting, curve)
-    _mark_limit((samples, tightening), setting, curve)
+    _draw_samples(samples, premises, curve)
+    _draw_tightening(tightening, premises, curve)
+    _mark_limit((samples, tightening), premises, curve)
     for axes in (samples, tightening):
         axes.set_xscale("log")
         axes.set_xlim(curve[0].zeta, curve[-1].zeta)
@@ -32,7 +32,7 @@ def draw_tradeoff(setting: Setting, curve: Sequence[Point], name: str) -> bytes:
     return png(figure)
 
 
-def _draw_samples(axes: Axes, setting: Setting, curve: Sequence[Point]) -> None:
+def _draw_samples(axes: Axes, premises: Premises, curve: Sequence[Point]) -> None:
     known = [point for point in curve if point.log10_samples is not None]
     axes.set_ylabel("samples needed, M")
     if not known:
@@ -41,22 +41,22 @@ def _draw_samples(axes: Axes, setting: Setting, curve: Sequence[Point]) -> None:
         return
     heights = [point.log10_samples or 0.0 for point in known]
     axes.plot([point.zeta for point in known], heights, color=BLUE, linewidth=2)
-    if setting.samples is not None:
-        heights.append(math.log10(setting.samples))
-        _level(axes, heights[-1], f"$M = {setting.samples}$ in use", GREY)
+    if premises.samples is not None:
+        heights.append(math.log10(premises.samples))
+        _level(axes, heights[-1], f"$M$ = {count(premises.samples)} in use", GREY)
     if max(heights) > 100:
         axes.set_yscale("symlog", linthresh=1)
     axes.set_ylim(0, max(heights) * 1.3 + 0.3)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda height, _: f"$10^{{{height:.7g}}}$"))
 
 
-def _draw_tightening(axes: Axes, setting: Setting, curve: Sequence[Point]) -> None:
+def _draw_tightening(axes: Axes, premises: Premises, curve: Sequence[Point]) -> None:
     axes.plot([point.zeta for point in curve], [point.tightening for point in curve], color=BLUE, linewidth=2)
     axes.set_ylabel(r"$\Delta_\zeta$, tightening of the budget")
-    optimistic = " at most (not known)" if setting.margin is None else ""
-    _level(axes, setting.largest_margin, f"margin $\\Delta$ = {number(setting.largest_margin)}{optimistic}", RED)
-    if setting.tightening:
-        _level(axes, setting.tightening, f"in use: {number(setting.tightening)}", GREY, right=0.49)
+    optimistic = " at most (not known)" if premises.margin is None else ""
+    _level(axes, premises.largest_margin, f"margin $\\Delta$ = {number(premises.largest_margin)}{optimistic}", RED)
+    if premises.tightening:
+        _level(axes, premises.tightening, f"in use: {number(premises.tightening)}", GREY, right=0.49)
     axes.set_yscale("log")
     axes.margins(y=0.12)
 
@@ -77,9 +77,9 @@ def _level(axes: Axes, height: float, text: str, colour: str, right: float | Non
     )
 
 
-def _mark_limit(panels: Sequence[Axes], setting: Setting, curve: Sequence[Point]) -> None:
+def _mark_limit(panels: Sequence[Axes], premises: Premises, curve: Sequence[Point]) -> None:
     """Beyond zeta_max the tightening uses up the margin."""
-    limit = setting.closeness_limit
+    limit = premises.closeness_limit
     if not limit < curve[-1].zeta:
         return
     for axes in panels:

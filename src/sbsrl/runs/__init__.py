@@ -1,6 +1,7 @@
 """Runs on disk: folder, checkpoint, resume."""
 
 from .folder import RunFolder
-from .train import Result, Specification, resume, train
+from .train import Halted, Result, resume, train
+from .view import RunView
 
-__all__ = ["Result", "RunFolder", "Specification", "resume", "train"]
+__all__ = ["Halted", "Result", "RunFolder", "RunView", "resume", "train"]

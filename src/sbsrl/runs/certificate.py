@@ -1,22 +1,23 @@
-"""What a run may claim: which theorem applies, what it rests on, and what was observed."""
+"""What a run may claim: which theorem applies, what it rests on, and what was observed.
+
+Belief, solver, method and task state themselves what speaks against a theorem; here their sentences are put together.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..belief import SAMPLERS
 from ..errors import UserError
-from ..loop import Experiment, Record
-from ..solve import EvolutionSearch, ExactSearch, GradientSearch, Quadrature
-from ..solve.returns import quadrature_error
+from ..loop import Experiment
+from ..premises import premises_of, task_facts, unbounded_returns, uncertifiable
+from ..record import Interruption, Record
 from ..theory.assumptions import Assumption, assumptions
 from ..theory.calculator import Calculator
 from ..theory.conclusions import FOR_SAFETY
-from ..theory.setting import Setting, unbounded_returns
 from ..theory.words import number, power
 
-__all__ = ["certificate", "first_episode_warning", "verdict"]
+__all__ = ["certificate", "first_episode_warning"]
 
 NOT_CHECKED = (
     "not certified: assumption 3 asks for a policy that is safe for every dynamics within B sqrt(k) of the prior mean, "
@@ -46,39 +47,48 @@ class _Theory(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _theory(experiment: Experiment) -> _Theory:
-    if unbounded := unbounded_returns(experiment.task):
-        return _without_bounds(experiment, unbounded)
+    """Of a run with confidence sets; without them there is nothing to compute."""
+    task, settings = experiment.task, experiment.settings
+    stated = [*_stated_against_safety(experiment)]
+    if missing := _out_of_scope(experiment):
+        return _Theory((), _known(experiment), [*stated, missing], [])
+    if unbounded := unbounded_returns(task):
+        standing = assumptions(premises_of(task, settings, cost=1.0, reward=1.0), task_facts(task))
+        return _Theory(standing, _known(experiment), [unbounded, *_unfounded(standing, True)], [unbounded])
     # What the computation of J_c may be off by is not available for closeness.
-    tightening = max(experiment.settings.tightening - _cost_error(experiment), 0.0)
-    setting = Setting.of(experiment.task, experiment.settings, tightening=tightening)
-    calculator, standing = Calculator(setting), assumptions(setting, experiment.task)
+    tightening = max(settings.method.tightening[0] - settings.solver.cost_error(task), 0.0)
+    premises = premises_of(task, settings, tightening=tightening)
+    calculator, standing = Calculator(premises), assumptions(premises, task_facts(task))
     return _Theory(
         standing,
         dict(_constants(experiment, calculator)),
-        [*_against_safety(experiment, calculator), *_unfounded(standing, for_safety=True)],
-        [*_against_optimality(experiment), *_unfounded(standing, for_safety=False)],
+        [*stated, *_few_samples(calculator), *_unfounded(standing, for_safety=True)],
+        [*_stated_against_optimality(experiment), *_unfounded(standing, for_safety=False)],
     )
 
 
-def _without_bounds(experiment: Experiment, unbounded: str) -> _Theory:
-    """Costs or rewards of any size: no theorem applies. The assumptions do not depend on their size, here 1."""
-    task, settings = experiment.task, experiment.settings
-    standing = assumptions(Setting.of(task, settings, cost=1.0, reward=1.0), task)
-    known = {
-        "M": settings.samples,
-        "tightening": settings.tightening,
-        "delta": settings.delta,
-        "B": task.prior.bound,
-        "T": task.horizon,
-        "d_x": task.state_size,
-        "d": task.budget,
-    }
-    return _Theory(standing, known, [unbounded, *_unfounded(standing, for_safety=True)], [unbounded])
+def _out_of_scope(experiment: Experiment) -> str | None:
+    """Why no theorem speaks of such a run at all."""
+    if not experiment.settings.belief.calibrated:
+        return f"a belief of the kind '{experiment.settings.belief.name}' has no confidence sets."
+    return uncertifiable(experiment.task)
 
 
-def _cost_error(experiment: Experiment) -> float:
-    rule = getattr(experiment.solver, "returns", None)
-    return quadrature_error(experiment.task) if isinstance(rule, Quadrature) else 0.0
+def _stated_against_safety(experiment: Experiment) -> Iterator[str]:
+    """What method, belief and solver say of themselves."""
+    if not experiment.method.cautious:
+        yield f"the method {experiment.method.name} does not demand safety on every sample."
+    yield from experiment.settings.belief.against_safety(experiment.task)
+    yield from experiment.settings.solver.against_safety(experiment.task)
+
+
+def _stated_against_optimality(experiment: Experiment) -> Iterator[str]:
+    method, run = experiment.settings.method, experiment.settings.run
+    if not method.accuracy or method.exploration_tolerance or not experiment.method.explores:
+        yield "the exploration threshold is not that of the theorem (accuracy > 0, exploration_tolerance = 0)."
+    if not run.stop_when_learned:
+        yield "the run does not stop when exploration is infeasible (stop_when_learned)."
+    yield from experiment.settings.solver.against_optimality(experiment.task)
 
 
 def _unfounded(standing: Sequence[Assumption], for_safety: bool) -> Iterator[str]:
@@ -87,34 +97,18 @@ def _unfounded(standing: Sequence[Assumption], for_safety: bool) -> Iterator[str
             yield f"assumption {a.label} is {a.standing}: {a.why}"
 
 
-def _against_safety(experiment: Experiment, calculator: Calculator) -> Iterator[str]:
-    settings, prior = experiment.settings, experiment.task.prior
-    if not experiment.method.cautious:
-        yield f"the method {experiment.method.name} does not demand safety on every sample."
-    if settings.sampler != "truncated":
-        yield f"samples are {SAMPLERS[settings.sampler]}; the theorem is about functions of the prior."
-    if any(kernel.rank is None for kernel in calculator.setting.kernels):
-        yield f"draws of {prior.describe_kernel()} by Fourier features are not exactly those of the Gaussian process."
-    if settings.fitted:
-        yield "kernel and noise are fitted to the data."
-    if not calculator.calibrated:
-        yield "the paper's confidence width is too narrow for sigma_w < 1."
-    if not isinstance(experiment.solver, ExactSearch | GradientSearch | EvolutionSearch):
-        yield "actions are planned step by step over a shorter horizon; the theorem is about a policy for an episode."
-    elif not isinstance(experiment.solver.returns, Quadrature):
-        yield "expected costs are estimated from scenarios."
-    if calculator.setting.bound is not None and not calculator.tightening_suffices:
-        yield _too_few(calculator)
-
-
-def _too_few(c: Calculator) -> str:
+def _few_samples(c: Calculator) -> Iterator[str]:
+    if c.premises.bound is None or c.tightening_suffices:
+        return
     in_use = (
-        f"M = {c.setting.samples} samples and the tightening {number(c.setting.tightening or 0)} are heuristic choices"
+        f"M = {c.premises.samples} samples and the tightening {number(c.premises.tightening or 0)} are heuristic "
+        "choices"
     )
     if not 0 < c.covered < math.inf:
-        return f"{in_use}: so small a tightening covers no sample but the truth."
+        yield f"{in_use}: so small a tightening covers no sample but the truth."
+        return
     needed = power(c.log_samples(c.covered) / LN10)
-    return (
+    yield (
         f"{in_use}: that tightening covers samples within zeta = {number(c.covered)}, of which the theory asks for "
         f"{needed}."
     )
@@ -123,44 +117,52 @@ def _too_few(c: Calculator) -> str:
 LN10 = math.log(10)
 
 
-def _against_optimality(experiment: Experiment) -> Iterator[str]:
-    settings = experiment.settings
-    if not settings.accuracy or settings.exploration_tolerance or not experiment.method.explores:
-        yield "the exploration threshold is not that of the theorem (accuracy > 0, exploration_tolerance = 0)."
-    if not settings.stop_when_learned:
-        yield "the run does not stop when exploration is infeasible (stop_when_learned)."
-    if not isinstance(experiment.solver, ExactSearch):
-        yield "Problem (1) is solved by search, so that infeasibility is evidence and not proof."
+def _known(experiment: Experiment) -> dict[str, Any]:
+    """The constants of runs to which no theorem applies."""
+    task, settings, gp = experiment.task, experiment.settings, experiment.task.prior.gp
+    return {
+        "M": settings.method.samples,
+        "tightening": _one(settings.method.tightening),
+        "delta": getattr(settings.belief, "delta", None),
+        "B": None if gp is None else gp.bound,
+        "T": task.horizon,
+        "d_x": task.state_size,
+        "d": _one([cost.budget for cost in task.costs]),
+    }
+
+
+def _one(values: Sequence[float]) -> Any:
+    """A single number as it is, several as a list."""
+    return values[0] if len(values) == 1 else list(values)
 
 
 def _constants(experiment: Experiment, c: Calculator) -> Iterator[tuple[str, Any]]:
     """Every number that the claims are made of; null where it is not known or not finite."""
-    setting, settings = c.setting, experiment.settings
-    yield "M", settings.samples
-    yield "tightening", settings.tightening
-    yield "error_of_J_c", _cost_error(experiment)
-    yield "delta", settings.delta
-    yield "B", setting.bound
-    yield "sigma_w", setting.noise
-    yield "C_max", setting.cost
-    yield "R_max", setting.reward
-    yield "T", setting.horizon
-    yield "d_x", setting.outputs
-    yield "d", setting.budget
-    yield "Delta", setting.margin
-    yield "sigma_max", setting.supremum
+    premises, settings = c.premises, experiment.settings
+    yield from list(_known(experiment).items())[:2]
+    yield "error_of_J_c", settings.solver.cost_error(experiment.task)
+    yield "delta", premises.delta
+    yield "B", premises.bound
+    yield "sigma_w", premises.noise
+    yield "C_max", premises.cost
+    yield "R_max", premises.reward
+    yield "T", premises.horizon
+    yield "d_x", premises.outputs
+    yield "d", premises.budget
+    yield "Delta", premises.margin
+    yield "sigma_max", premises.supremum
     yield from _of_closeness(c)
-    yield f"gamma_{setting.horizon}", _finite(lambda: c.gain(setting.horizon))
+    yield f"gamma_{premises.horizon}", _finite(lambda: c.gain(premises.horizon))
     yield "beta_1", _finite(lambda: c.width(1))
-    if settings.accuracy:
-        yield "epsilon", settings.accuracy
+    if settings.method.accuracy:
+        yield "epsilon", settings.method.accuracy
         yield "d_sigma_0", _finite(lambda: c.threshold(0))
         yield "n_bar", _finite(lambda: c.episode_bound(2.0))
 
 
 def _of_closeness(c: Calculator) -> Iterator[tuple[str, Any]]:
     """What the tightening in use covers, and how many samples that takes."""
-    zeta = c.covered if c.setting.tightening else 0.0
+    zeta = c.covered if c.premises.tightening else 0.0
     known = 0 < zeta < math.inf
     yield "zeta", zeta if known else None
     yield "phi", _finite(lambda: c.small_ball(zeta)) if known else None
@@ -176,46 +178,41 @@ def _finite(formula: Callable[[], float]) -> float | None:
     return value if abs(value) < math.inf else None
 
 
-def certificate(experiment: Experiment, records: Sequence[Record]) -> dict[str, Any]:
+def certificate(
+    experiment: Experiment, records: Sequence[Record], interruptions: Sequence[Interruption] = ()
+) -> dict[str, Any]:
     """Which guarantee holds for this run, with every constant, and what happened."""
-    theory, task, settings = _theory(experiment), experiment.task, experiment.settings
+    theory = _theory(experiment)
     against = [*theory.against_safety, *_observed_against(records)]
     guarantee = _guarantee(experiment, theory, against, records)
     return {
         "guarantee": guarantee,
         "statement": _statement(experiment, guarantee),
         "reasons": against if guarantee == "none" else theory.against_optimality if guarantee == "safety" else [],
-        "delta_spent": None
-        if guarantee == "none"
-        else {"samples": settings.delta, "confidence sets": settings.delta, "total": 2 * settings.delta},
+        "delta_spent": None if guarantee == "none" else _spent(theory.constants["delta"]),
         "assumptions": {a.label: {"status": a.standing, "why": a.why} for a in theory.assumptions},
         "constants": theory.constants,
         "first_episode": first_episode_warning(experiment) or (NOT_CHECKED if guarantee == "none" else "certified"),
         "model": {
-            "prior": task.prior.name,
-            "rkhs_bound_source": task.prior.bound_source,
-            "scale": list(task.prior.scale),
-            "kernel": task.prior.describe_kernel(),
-            "hyper_parameters": "fitted to the data, which voids the guarantee" if settings.fitted else "fixed",
-            "samples": SAMPLERS[settings.sampler],
-            "calibration": next((r.objection for r in records if r.objection), "not contradicted by the data"),
+            "prior": experiment.task.prior.name,
+            **experiment.settings.belief.describe(experiment.task),
+            "calibration": next((r.calibration_warning for r in records if r.calibration_warning), NOT_CONTRADICTED),
         },
-        "events": _events(experiment, records),
+        "events": _events(experiment, records, interruptions),
     }
 
 
-def verdict(experiment: Experiment, records: Sequence[Record]) -> str:
-    """The guarantee in a line."""
-    found = certificate(experiment, records)
-    if found["guarantee"] != "none":
-        return found["statement"]
-    return f"none: {found['reasons'][0]} (certificate.json)"
+NOT_CONTRADICTED = "not contradicted by the data"
+
+
+def _spent(delta: float) -> dict[str, float]:
+    return {"samples": delta, "confidence sets": delta, "total": 2 * delta}
 
 
 def _observed_against(records: Sequence[Record]) -> Iterator[str]:
     for r in records:
-        if r.objection:
-            yield f"{r.objection}."
+        if r.calibration_warning:
+            yield f"{r.calibration_warning}."
             return
     if broken := [r.episode for r in records if not r.feasible]:
         yield f"a policy that is not safe on every sample was followed in episodes {broken}."
@@ -224,27 +221,27 @@ def _observed_against(records: Sequence[Record]) -> Iterator[str]:
 def _guarantee(experiment: Experiment, theory: _Theory, against: Sequence[str], records: Sequence[Record]) -> str:
     if against:
         return "none"
-    stopped = bool(records) and records[-1].phase == "final" and len(records) <= experiment.settings.episodes
+    stopped = bool(records) and records[-1].phase == "final" and len(records) <= experiment.settings.run.episodes
     return "safety and optimality" if stopped and not theory.against_optimality else "safety"
 
 
 def _statement(experiment: Experiment, guarantee: str) -> str:
     if guarantee == "none":
         return "no theorem applies to this run"
-    settings = experiment.settings
+    delta, (cost,) = _theory(experiment).constants["delta"], experiment.task.costs
     safe = (
-        f"theorem Safety: with probability {1 - 2 * settings.delta:g} or more, every policy played or returned has "
-        f"J_c <= {experiment.task.budget:g}. This bounds the expected cost; single episodes may cost more"
+        f"theorem Safety: with probability {1 - 2 * delta:g} or more, every policy played or returned has "
+        f"J_c <= {cost.budget:g}. This bounds the expected cost; single episodes may cost more"
     )
     if guarantee == "safety":
         return safe
     return (
-        f"{safe}; theorem Optimality: it earns at most epsilon = {settings.accuracy:g} less than any policy that is "
-        "reachable with the margin xi"
+        f"{safe}; theorem Optimality: it earns at most epsilon = {experiment.settings.method.accuracy:g} less than any "
+        "policy that is reachable with the margin xi"
     )
 
 
-def _events(experiment: Experiment, records: Sequence[Record]) -> dict[str, Any]:
+def _events(experiment: Experiment, records: Sequence[Record], interruptions: Sequence[Interruption]) -> dict[str, Any]:
     last_explored = max((r.episode for r in records if r.phase == "explore"), default=None)
     over = any(r.phase in {"exploit", "final"} for r in records) and experiment.explores
     return {
@@ -253,7 +250,10 @@ def _events(experiment: Experiment, records: Sequence[Record]) -> dict[str, Any]
         "largest_violation": max((r.violation for r in records), default=0.0),
         "infeasible_plans": sum(r.infeasible_plans for r in records),
         "fallback_episodes": [r.episode for r in records if not r.feasible],
-        "empty_intersections": [r.episode for r in records if r.objection],
+        "empty_intersections": [r.episode for r in records if r.calibration_warning],
+        "interrupted_episodes": [i.episode for i in interruptions],
+        "violating_interruptions": [i.episode for i in interruptions if not i.safe],
+        "faults": {r.episode: r.reason for r in records if r.ended == "fault"},
         "last_exploring_episode": last_explored,
         "exploration_ended": over,
     }

@@ -1,31 +1,40 @@
 """The folder of a run: what it was asked to do, what happened, and where it stands.
 
 config.json           the whole configuration, versions and seed
-episodes.jsonl        one line an episode
+episodes.jsonl        one line per episode
 trajectories/         states, actions, rewards, costs of each episode
+interruptions.jsonl   episodes that the user stopped, one line each, if there are any; their trajectories are kept, too
 checkpoint/           all that an exact resume needs
 offline.npz           the offline data it started from, if they were given as a file
 certificate.json      what is guaranteed and what it rests on
+reference.json        the two ends of the scale of returns, computed when the run ends
 learning.png          returns and costs, drawn when the run ends
 """
 
 import fcntl
-import io
+import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-
+from ..archive import read_arrays, write_arrays
 from ..atomic import disk, write_atomically
 from ..errors import UserError
-from ..loop import Learner, Outcome, Record
-from ..task import Episode
+from ..interruption import uninterrupted
+from ..loop import Learner, Outcome
+from ..record import Interruption, Record
+from ..transitions import Episode
 from .checkpoint import load_checkpoint, save_checkpoint
+from .config import digest
+from .view import Reference, RunView
 
 __all__ = ["RunFolder"]
+
+T = TypeVar("T")
 
 LOCK, DATA = ".lock", "offline.npz"
 PARTS = ("trajectories", "checkpoint", "episodes.jsonl", DATA, f".{DATA}.tmp", "config.json", ".config.json.tmp", LOCK)
@@ -107,13 +116,16 @@ class RunFolder:
 
     @property
     def config(self) -> dict[str, Any]:
-        try:
-            config = json.loads((self.path / "config.json").read_text())
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            config = None
-        if not isinstance(config, dict):
+        config = _read_json(self.path / "config.json")
+        if config is None:
             raise UserError(f"{self.path / 'config.json'} is damaged; restore it, or start anew.")
         return config
+
+    @cached_property
+    def identity(self) -> str:
+        """Names the run: its configuration, its seed and its data. A checkpoint of another run has another one."""
+        data = self.data.read_bytes() if self.data.exists() else b""
+        return hashlib.sha256(digest(self.config).encode() + data).hexdigest()
 
     def _fill(self, config: dict[str, Any], data: bytes | None) -> None:
         (self.path / "trajectories").mkdir(exist_ok=True)
@@ -142,54 +154,126 @@ class RunFolder:
         return self.path / "episodes.jsonl"
 
     @property
-    def _checkpoint(self) -> Path:
-        return self.path / "checkpoint" / "learner.safetensors"
+    def _interruptions(self) -> Path:
+        return self.path / "interruptions.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
 
     def records(self) -> list[Record]:
         """All finished episodes."""
-        try:
-            return [Record(**json.loads(line)) for line in self._ledger.read_text().splitlines()]
-        except (OSError, ValueError, TypeError) as error:
-            raise UserError(f"{self._ledger} cannot be read ({error}); restore it.") from None
+        lines = _read_lines(self._ledger, Record.from_json)
+        return [record._replace(line=i) for i, record in enumerate(lines)]
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome) -> Record:
         """Makes one episode permanent: trajectory, then its line, then the checkpoint that accounts for both."""
-        record = outcome.record
-        lines = len(self._ledger.read_bytes().splitlines()) + 1
-        self._save_trajectory(record.episode, outcome.episode)
-        with disk(self._ledger), self._ledger.open("a") as file:
-            file.write(json.dumps(record._asdict()) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        save_checkpoint(self._checkpoint, outcome.learner, lines)
+        line = len(self._ledger.read_bytes().splitlines())
+        record = outcome.record._replace(line=line)
+        with uninterrupted():
+            self._save_trajectory(f"episode-{line:04d}", outcome.episode)
+            _append_line(self._ledger, record._asdict())
+            save_checkpoint(self.checkpoint, outcome.learner, line + 1, self.identity)
+        return record
 
-    def restore(self, fresh: Learner) -> Learner:
-        """The learner where the run stopped. Lines of an episode that was not completed are removed."""
-        learner, lines = fresh, 0
-        if self._checkpoint.exists():
-            learner, lines = load_checkpoint(self._checkpoint, fresh)
-        written = self._ledger.read_bytes().splitlines(keepends=True) if self._ledger.exists() else []
-        if len(written) < lines:
-            raise UserError(f"{self._ledger} has lost lines: {len(written)} of {lines} are left; restore it.")
-        if len(written) > lines:
-            write_atomically(self._ledger, b"".join(written[:lines]))
-        return learner
+    def interruptions(self) -> list[Interruption]:
+        """Episodes that the user stopped, in order."""
+        if not self._interruptions.exists():
+            return []
+        return _read_lines(self._interruptions, lambda content: Interruption(**content))
 
-    def trajectory(self, episode: int) -> Episode:
-        """What happened in that episode."""
-        with np.load(self._trajectory_path(episode), allow_pickle=False) as arrays:
-            return Episode(**arrays)
+    def add_interruption(self, interruption: Interruption, episode: Episode) -> None:
+        """Keeps what was played of an episode that the user stopped, if anything was."""
+        if not len(episode.actions):
+            return
+        name = f"interrupted-{len(self.interruptions()):04d}"
+        self._save_trajectory(name, episode)
+        _append_line(self._interruptions, interruption._replace(trajectory=name)._asdict())
+
+    def repair(self) -> None:
+        """Removes last lines that were being written when the run was killed."""
+        for file in (self._ledger, self._interruptions):
+            written = file.read_bytes() if file.exists() else b""
+            whole = written[: written.rfind(b"\n") + 1]
+            if whole != written:
+                write_atomically(file, whole)
+
+    def restore(self, fresh: Learner, insist: bool = False) -> tuple[Learner, int, str | None]:
+        """The learner of the last checkpoint, for how many lines it accounts, and what was wrong, if anything.
+
+        With `insist` a checkpoint of another configuration is used if it fits; if not, there is none.
+        """
+        written = len(self._ledger.read_bytes().splitlines())
+        try:
+            loaded = load_checkpoint(self.checkpoint, fresh, self.identity, insist=insist)
+        except UserError:
+            if not insist:
+                raise
+            return fresh, 0, "no checkpoint fits the configuration that is insisted on"
+        if loaded is None:
+            return fresh, 0, "there is no checkpoint" if written else None
+        if written < loaded.lines:
+            raise UserError(f"{self._ledger} has lost lines: {written} of {loaded.lines} are left; restore it.")
+        return loaded.learner, loaded.lines, loaded.note
+
+    def trajectory(self, line: int) -> Episode:
+        """What happened in the episode of that line."""
+        record = self.records()[line]
+        return self._load_trajectory(f"episode-{line:04d}", record)
+
+    def _load_trajectory(self, name: str, record: Record) -> Episode:
+        path = self.path / "trajectories" / f"{name}.npz"
+        arrays = read_arrays(path)
+        try:
+            parts = [arrays[part] for part in ("states", "actions", "rewards", "costs")]
+        except KeyError as error:
+            raise UserError(f"{path} has no {error}; restore it.") from None
+        states, actions, rewards, costs = parts
+        costs = costs[:, None] if costs.ndim == 1 else costs  # the first version knew one cost
+        return Episode(states, actions, rewards, costs, record.ended, record.reason)
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         write_atomically(self.path / name, _json(content))
 
-    def _trajectory_path(self, episode: int) -> Path:
-        return self.path / "trajectories" / f"episode-{episode:04d}.npz"
+    def view(self) -> RunView:
+        """The run as this folder tells it."""
+        reference = _read_json(self.path / "reference.json")
+        return RunView(
+            config=self.config,
+            records=self.records(),
+            certificate=_read_json(self.path / "certificate.json"),
+            reference=Reference(**reference) if reference else None,
+            interruptions=self.interruptions(),
+        )
 
-    def _save_trajectory(self, number: int, episode: Episode) -> None:
-        buffer = io.BytesIO()
-        np.savez(buffer, **episode._asdict())
-        write_atomically(self._trajectory_path(number), buffer.getvalue())
+    def _save_trajectory(self, name: str, episode: Episode) -> None:
+        arrays = dict(zip(("states", "actions", "rewards", "costs"), episode[:4], strict=True))
+        write_arrays(self.path / "trajectories" / f"{name}.npz", **arrays)
+
+
+def _read_lines(file: Path, read: Callable[[dict[str, Any]], T]) -> list[T]:
+    """Every line of JSON in a file, as `read` understands it."""
+    try:
+        return [read(json.loads(line)) for line in file.read_text().splitlines()]
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise UserError(f"{file} cannot be read ({error}); restore it.") from None
+
+
+def _append_line(file: Path, content: dict[str, Any]) -> None:
+    """Adds a line of JSON that survives a power failure."""
+    with disk(file), file.open("a") as ledger:
+        ledger.write(json.dumps(content) + "\n")
+        ledger.flush()
+        os.fsync(ledger.fileno())
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    """The mapping in a file; None if there is none."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _json(content: dict[str, Any]) -> bytes:

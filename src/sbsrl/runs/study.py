@@ -1,27 +1,37 @@
 """Many runs for one comparison: its arms, several seeds of each, side by side, and none of them twice.
 
 Every run has a folder of its own below the study's home. A study that was interrupted goes on where it stopped, and two
-studies that share runs share them on disk too. The folders belong to the code that made them: other code, other home.
+studies that share runs share them on disk too. A folder's name tells the settings and the code of its run: a run is
+made again when a module that it uses has changed, and only then.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import as_completed
-from dataclasses import asdict
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..atomic import disk
 from ..errors import UserError
-from ..loop import Record
-from ..settings import PRESETS
+from ..imports import closure, modules, source_of
+from ..methods import make_method
+from ..parts import find_part
+from ..record import Record
+from ..specification import Specification
+from ..tasks import find_task
+from ..validation import kinds
 from ..workers import worker_pool
+from .config import versions_now
 from .folder import RunFolder
-from .train import Specification, resume, train, versions_now
+from .train import resume, train
 
-__all__ = ["Arm", "Runs", "run_study", "study_home"]
+__all__ = ["STUDIES", "Arm", "Runs", "run_study"]
+
+STUDIES = Path("runs") / "study"
+"""Where the runs of studies are kept."""
 
 
 class Arm(NamedTuple):
@@ -33,11 +43,17 @@ class Arm(NamedTuple):
     changes: tuple[tuple[str, Any], ...] = ()
 
     def specification(self, seed: int, preset: str) -> Specification:
-        """One run. A preset with few episodes shortens ActSafe's phase of exploration."""
+        """One run. A setting that counts episodes is at most as large as their number, which a preset may lower."""
         changes = dict(self.changes)
-        if "actsafe_episodes" in changes and "episodes" in PRESETS.get(preset, {}):
-            changes["actsafe_episodes"] = min(changes["actsafe_episodes"], PRESETS[preset]["episodes"])
+        episodes = Specification.make(self.task, self.method, seed, preset, {}).settings.run.episodes
+        for name in changes.keys() & _counts_episodes(self.method):
+            changes[name] = min(changes[name], changes.get("episodes", episodes))
         return Specification.make(self.task, self.method, seed, preset, changes)
+
+
+def _counts_episodes(method: str) -> set[str]:
+    fields = make_method(method).settings.__dataclass_fields__
+    return {name for name in kinds(make_method(method).settings) if fields[name].metadata.get("counts_episodes")}
 
 
 Runs = Mapping[Arm, Sequence[list[Record]]]
@@ -54,21 +70,21 @@ def run_study(
 ) -> Runs:
     """Runs what has not been run yet, one core each, and returns everything. One study at a time has the home."""
     specs = {arm: [arm.specification(seed, preset) for seed in seeds] for arm in arms}
-    folders = {spec: home / _name(spec) for each in specs.values() for spec in each}
-    for spec in folders:
+    folders = {run_name(spec): (spec, home / run_name(spec)) for each in specs.values() for spec in each}
+    for spec, _ in folders.values():
         spec.experiment()  # refuses what cannot work before anything is run
     with disk(home):
         home.mkdir(parents=True, exist_ok=True)
     with RunFolder(home) as place:
         place.lock()
-        missing = [spec for spec, folder in folders.items() if not _complete(folder)]
+        missing = [(spec, folder) for spec, folder in folders.values() if not _complete(folder)]
         done = len(folders) - len(missing)
         with worker_pool(workers) as pool:
-            for finished in as_completed([pool.submit(_finish, spec, folders[spec]) for spec in missing]):
+            for finished in as_completed([pool.submit(_finish, spec, folder) for spec, folder in missing]):
                 finished.result()
                 done += 1
                 progress(done / len(folders))
-    return {arm: [RunFolder.open(folders[spec]).records() for spec in each] for arm, each in specs.items()}
+    return {arm: [RunFolder.open(folders[run_name(s)][1]).records() for s in each] for arm, each in specs.items()}
 
 
 def _finish(spec: Specification, folder: Path) -> None:
@@ -89,30 +105,28 @@ def _complete(folder: Path) -> bool:
     return bool(records) and records[-1].phase == "final"
 
 
-def _name(spec: Specification) -> str:
-    """Runs with equal settings, and equal offline data, have equal names."""
-    digest = hashlib.sha256(json.dumps(asdict(spec.settings), sort_keys=True).encode())
-    if spec.settings.data:
-        digest.update(Path(spec.settings.data).read_bytes())
-    return f"{spec.task}-{spec.method}-{digest.hexdigest()[:8]}-s{spec.seed}"
-
-
-NOT_IN_RUNS = ("report", "laboratory", "cli.py", "api.py", "workers.py", "study.py", "certificate.py")
-"""Folders and files of the package that no run's episodes depend on."""
+def run_name(spec: Specification) -> str:
+    """Runs with equal settings, equal offline data and equal code have equal names."""
+    digest = hashlib.sha256(json.dumps(spec.settings.plain(), sort_keys=True).encode())
+    if spec.settings.run.data:
+        digest.update(Path(spec.settings.run.data).read_bytes())
+    digest.update(code_digest(spec.task, spec.settings.belief.name, spec.settings.solver.name).encode())
+    return f"{spec.task}-{spec.method}-{digest.hexdigest()[:10]}-s{spec.seed}"
 
 
 @cache
-def _code() -> str:
-    """A name for the code that runs depend on, libraries included."""
-    package = Path(__file__).parent.parent
+def code_digest(task: str, belief: str, solver: str) -> str:
+    """A name for the code and data that runs of this kind depend on, libraries included."""
     digest = hashlib.sha256(json.dumps(versions_now(), sort_keys=True).encode())
-    for file in sorted(package.rglob("*")):
-        name = file.relative_to(package)
-        if file.suffix in {".py", ".npz"} and not {name.parts[0], name.name} & set(NOT_IN_RUNS):
-            digest.update(str(name).encode() + file.read_bytes())
-    return digest.hexdigest()[:8]
+    for file in sorted(_files(task, belief, solver)):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
-def study_home(root: Path = Path("runs")) -> Path:
-    """Where the runs of this version of the code are kept."""
-    return root / f"study-{_code()}"
+def _files(task: str, belief: str, solver: str) -> set[Path]:
+    """Of the package, the loop, the boundary, the task with its data, the parts, and of all that these import."""
+    parts = {find_part("belief", belief).module, find_part("solver", solver).module, find_task(task).module}
+    roots = {"sbsrl", "sbsrl.loop", "sbsrl.specification", "sbsrl.systems.episode"} | parts & modules()
+    own = {source_of(module) for module in closure(roots)}
+    others = {Path(str(import_module(module).__file__)) for module in parts - modules()}
+    return own | others | set((source_of("sbsrl.tasks").parent / "data").glob(f"{task}*"))

@@ -1,28 +1,5 @@
-"""Solvers of Problem (1): iCEM with replanning, and search over a class of policies."""
+"""Solvers of Problem (1). Each is in a module of its own, which is imported when it is chosen (`sbsrl.parts`)."""
 
-from .gradient import GradientSearch
-from .icem import ICEM, Memory, Plan
-from .policy_search import ClassPolicy, EvolutionSearch, ExactSearch
-from .protocol import Decision, Policy, Solution, Solver
-from .receding import RecedingHorizon, ReplanningSolver
-from .returns import Quadrature, Returns, Scenarios, expectation
+from .protocol import Solution, Solver
 
-__all__ = [
-    "ICEM",
-    "ClassPolicy",
-    "Decision",
-    "EvolutionSearch",
-    "ExactSearch",
-    "GradientSearch",
-    "Memory",
-    "Plan",
-    "Policy",
-    "Quadrature",
-    "RecedingHorizon",
-    "ReplanningSolver",
-    "Returns",
-    "Scenarios",
-    "Solution",
-    "Solver",
-    "expectation",
-]
+__all__ = ["Solution", "Solver"]

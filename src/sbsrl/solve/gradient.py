@@ -2,11 +2,12 @@
 
 Sequential quadratic programming (SLSQP) from several starts. Of the M constraints only those of a working set are
 passed on: the samples that bind at the start, then those that the last solution violates, until it violates none.
-Derivatives are taken forwards, one pass a parameter: the parameters are few, and every kind of sample allows it.
+Derivatives are taken forwards, one pass per parameter: the parameters are few, and every kind of sample allows it.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,12 +19,13 @@ from scipy.optimize import minimize
 from .._jax import EXACT, PLAN
 from ..policies import Parameters, PolicyClass
 from ..problem import Evaluation, Problem
-from ..types import PRNGKey, State
-from .policy_search import ClassPolicy, evaluate_policy
+from ..task import Task
+from ..types import PRNGKey
+from .expectation import Expectation, make_expectation, policy_costs, policy_returns
+from .policy_search import ClassPolicy, PolicySearchSettings, evaluate_policy
 from .protocol import Solution
-from .returns import Returns, policy_cost, policy_returns
 
-__all__ = ["GradientSearch"]
+__all__ = ["GradientSearch", "GradientSettings"]
 
 SLACK = 1e-3
 """Constraints are asked for with this much to spare, in which rounding is lost."""
@@ -36,25 +38,28 @@ class GradientSearch(eqx.Module):
     """The best of the solutions from several starts that is safe on every sample, and sees enough if any does."""
 
     policies: PolicyClass
-    returns: Returns
+    expectation: Expectation
     starts: int = eqx.field(static=True, default=4)
     joining: int = eqx.field(static=True, default=8)
     """Samples that join the working set at once."""
     rounds: int = eqx.field(static=True, default=8)
 
-    def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
+    def init(self, key: PRNGKey) -> tuple[()]:
+        return ()
+
+    def solve(self, problem: Problem, state: tuple[()], key: PRNGKey) -> tuple[Solution, tuple[()]]:
         tries = [self._climb(problem, start) for start in self._starting_points(key)]
         best = max(tries, key=lambda found: _rank(found.evaluation, float(problem.threshold)))
-        policy = ClassPolicy(problem, self.policies, best.theta, best.evaluation, jnp.ones((), PLAN))
-        return Solution(policy, x, None, best.evaluation, float(problem.threshold))
+        policy = ClassPolicy(self.policies, best.theta)
+        return Solution(policy, best.evaluation, float(problem.threshold)), ()
 
-    def _starting_points(self, key: PRNGKey) -> Float[np.ndarray, "s k"]:
+    def _starting_points(self, key: PRNGKey) -> Float[np.ndarray, "s p"]:
         """The middle of the box, and random points."""
         low, high = np.array(self.policies.low), np.array(self.policies.high)
         shares = np.asarray(jax.random.uniform(key, (self.starts - 1, len(low)), EXACT))
         return np.concatenate([(low + high)[None] / 2, low + shares * (high - low)])
 
-    def _climb(self, problem: Problem, theta: Float[np.ndarray, " k"]) -> "_Climbed":
+    def _climb(self, problem: Problem, theta: Float[np.ndarray, " p"]) -> "_Climbed":
         """From one start, with a growing working set; the best of all points it came to."""
         asked = np.array([], np.int32)
         seen = []
@@ -62,24 +67,24 @@ class GradientSearch(eqx.Module):
             seen.append(_Climbed(jnp.asarray(theta, PLAN), self._evaluate(problem, theta)))
             if len(seen) > self.rounds or (len(seen) > 1 and seen[-1].evaluation.violation <= 0):
                 break
-            costs = np.asarray(_costs(self, problem, jnp.asarray(theta)))
-            worst = np.argsort(-costs)[: self.joining].astype(np.int32)
+            surplus = np.asarray(_surplus(self, problem, jnp.asarray(theta)))
+            worst = np.argsort(-surplus)[: self.joining].astype(np.int32)
             asked = np.union1d(asked, worst).astype(np.int32)
             theta = self._improve(problem, theta, asked)
         return max(seen, key=lambda found: _rank(found.evaluation, float(problem.threshold)))
 
-    def _evaluate(self, problem: Problem, theta: Float[np.ndarray, " k"]) -> Evaluation:
-        return evaluate_policy(problem, self.returns, self.policies, jnp.asarray(theta, PLAN))
+    def _evaluate(self, problem: Problem, theta: Float[np.ndarray, " p"]) -> Evaluation:
+        return evaluate_policy(problem, self.expectation, self.policies, jnp.asarray(theta, PLAN))
 
     def _improve(
-        self, problem: Problem, theta: Float[np.ndarray, " k"], asked: Int[np.ndarray, " q"]
-    ) -> Float[np.ndarray, " k"]:
+        self, problem: Problem, theta: Float[np.ndarray, " p"], asked: Int[np.ndarray, " q"]
+    ) -> Float[np.ndarray, " p"]:
         """The solution for the samples of the working set."""
         members = jnp.asarray(np.resize(asked, self.joining * self.rounds))  # always as many: compiled once
         functions = _Remembered(lambda point: _functions(self, problem, jnp.asarray(point), members))
-        spare = float(problem.bound) - SLACK
+        spare = np.tile(np.asarray(problem.bounds, float) - SLACK, len(members))
         safe = {"type": "ineq", "fun": lambda t: spare - functions(t)[0][2:], "jac": lambda t: -functions(t)[1][2:]}
-        constraints = [safe] if problem.sample_count else []
+        constraints = [safe] if problem.constraint_count else []
         if problem.threshold > 0:
             unit = float(problem.threshold)
             seen = {
@@ -116,11 +121,11 @@ def _rank(evaluation: Evaluation, threshold: float) -> tuple[bool, bool, float]:
 class _Remembered:
     """A function that does not compute its last value again: the optimiser asks for value and slope one by one."""
 
-    def __init__(self, function: Callable[[Float[np.ndarray, " k"]], tuple[Array, Array]]) -> None:
+    def __init__(self, function: Callable[[Float[np.ndarray, " p"]], tuple[Array, Array]]) -> None:
         self.function = function
         self.last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
 
-    def __call__(self, point: Float[np.ndarray, " k"]) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, point: Float[np.ndarray, " p"]) -> tuple[np.ndarray, np.ndarray]:
         name = point.tobytes()
         if self.last is None or self.last[0] != name:
             values, slopes = self.function(point)
@@ -131,25 +136,36 @@ class _Remembered:
 @eqx.filter_jit
 def _functions(
     search: GradientSearch, problem: Problem, theta: Parameters, members: Int[Array, " q"]
-) -> tuple[Float[Array, " v"], Float[Array, "v k"]]:
-    """J_r, J_s, and J_c on these samples, with their derivatives."""
+) -> tuple[Float[Array, " v"], Float[Array, "v p"]]:
+    """J_r, J_s, and every cost on these samples, with their derivatives."""
 
     def values(theta: Parameters) -> Float[Array, " v"]:
-        reward, information = policy_returns(problem, search.returns, search.policies, theta)
+        reward, information = policy_returns(problem, search.expectation, search.policies, theta)
         nominal = jnp.stack([reward, information])
-        if problem.sample_count == 0:
+        if problem.constraint_count == 0:
             return nominal
-        cost = lambda m: policy_cost(problem, search.returns, search.policies, theta, m)  # noqa: E731
-        return jnp.concatenate([nominal, jax.vmap(cost)(members)])
+        costs = lambda m: policy_costs(problem, search.expectation, search.policies, theta, m)  # noqa: E731
+        return jnp.concatenate([nominal, jax.vmap(costs)(members).ravel()])
 
     return values(theta), jax.jacfwd(values)(theta)
 
 
 @eqx.filter_jit
-def _costs(search: GradientSearch, problem: Problem, theta: Parameters) -> Float[Array, " M"]:
-    """J_c on every sample."""
-    if problem.sample_count == 0:
+def _surplus(search: GradientSearch, problem: Problem, theta: Parameters) -> Float[Array, " M"]:
+    """J_c - d + Delta_zeta on every sample, the largest over all costs."""
+    if problem.constraint_count == 0:
         return jnp.zeros(0, PLAN)
-    every = jnp.arange(problem.sample_count, dtype=jnp.int32)
-    cost = lambda m: policy_cost(problem, search.returns, search.policies, theta, m)  # noqa: E731
-    return jax.lax.map(cost, every, batch_size=min(512, problem.sample_count))
+    every = jnp.arange(problem.constraint_count, dtype=jnp.int32)
+    costs = lambda m: policy_costs(problem, search.expectation, search.policies, theta, m)  # noqa: E731
+    each = jax.lax.map(costs, every, batch_size=min(512, len(every)))
+    return jnp.max(each - problem.bounds[None], axis=1)
+
+
+@dataclass(frozen=True)
+class GradientSettings(PolicySearchSettings):
+    """Searches the task's policies by gradients through the sampled dynamics."""
+
+    name: ClassVar[str] = "gradient"
+
+    def create(self, task: Task) -> GradientSearch:
+        return GradientSearch(self.policies(task), make_expectation(task))

@@ -22,14 +22,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._jax import PLAN
-from ..problem import Evaluation, Problem, feasible
+from ..errors import UserError
+from ..problem import Evaluation, Penalties, Problem, feasible
 from ..types import Actions, Flag, Index, PRNGKey, Scalar, State
 from .colour import coloured_basis, coloured_noise
-from .judge import Judge, OpenLoop
 from .lazy import evaluate_lazily
 from .refine import Refinement
+from .scoring import OpenLoop, Scoring
 
-__all__ = ["ICEM", "Memory", "Plan"]
+__all__ = ["ICEM", "Memory", "Plan", "check_population"]
 
 
 SMALLEST_CHUNK, LARGEST_CHUNK = 16, 128
@@ -78,6 +79,7 @@ class ICEM(eqx.Module):
     candidates: int = eqx.field(static=True)
     elites: int = eqx.field(static=True)
     iterations: int = eqx.field(static=True)
+    penalties: Penalties = eqx.field(static=True)
     decay: float = eqx.field(static=True, default=1.25)
     colour: float = eqx.field(static=True, default=2.0)
     momentum: float = eqx.field(static=True, default=0.1)
@@ -91,7 +93,7 @@ class ICEM(eqx.Module):
     """Candidates evaluated at once on a sample; None takes as many as there are elites, within reason."""
     lazy: bool = eqx.field(static=True, default=True)
     """False evaluates every candidate on every sample: the same plan, slower."""
-    judge: Judge = OpenLoop()
+    scoring: Scoring = OpenLoop()
     """What a candidate is: a sequence of actions, or the parameters of a policy."""
     refinement: Refinement | None = None
     """How the best candidates are improved by gradients, which needs them to be sequences of actions."""
@@ -120,11 +122,11 @@ class ICEM(eqx.Module):
         low, high = (jnp.broadcast_to(jnp.asarray(end, PLAN), actions.shape) for end in (self.low, self.high))
         return jnp.clip(actions, low, high)
 
-    def forget(self, samples: int) -> Memory:
-        """The memory before the first step of an episode, for problems with M samples."""
+    def init(self, constraints: int) -> Memory:
+        """The memory before the first step of an episode, for problems with so many safety constraints."""
         mean = jnp.broadcast_to(self._centre, (self.horizon, len(self.low)))
         elites = jnp.broadcast_to(mean, (self.kept_elites, *mean.shape))
-        return Memory(mean, elites, jnp.zeros((), bool), jnp.zeros(samples, PLAN))
+        return Memory(mean, elites, jnp.zeros((), bool), jnp.zeros(constraints, PLAN))
 
     @eqx.filter_jit
     def plan(self, problem: Problem, x: State, memory: Memory, key: PRNGKey) -> tuple[Plan, Memory]:
@@ -143,7 +145,7 @@ class ICEM(eqx.Module):
         )
         beyond = (done - self.iterations) * self.population[-1]
         proposed = 0 if self.refinement is None else done * self.refinement.count
-        all_pairs = max(1, problem.sample_count) * (sum(self.population) + self.kept_elites + beyond + proposed)
+        all_pairs = max(1, problem.constraint_count) * (sum(self.population) + self.kept_elites + beyond + proposed)
         plan = Plan(search.best, search.best_evaluation, (search.pairs / all_pairs).astype(PLAN))
         # The executed plan leads the remembered elites: a plan that was safe a step ago is the best start for the next.
         elites = jnp.concatenate([search.best[None], search.kept[:-1]])
@@ -178,13 +180,14 @@ class ICEM(eqx.Module):
         pool, alive, known = self._pool(warm, i, search, steps, key)
         wanted = self.elites if self.lazy else len(pool)
         chunk = self.chunk or min(max(self.elites, SMALLEST_CHUNK), LARGEST_CHUNK)
-        judged = self.judge.judge(problem, x, pool, alive)
+        scores = self.scoring.score(problem, self.penalties, x, pool, alive)
         found = evaluate_lazily(
-            judged.problem,
-            jnp.where(alive, judged.returns, -jnp.inf),
+            scores.problem,
+            self.penalties,
+            jnp.where(alive, scores.nominal, -jnp.inf),
             known,
-            judged.gather,
-            judged.hinge,
+            scores.gather,
+            scores.hinge,
             jnp.argsort(-search.binding),
             wanted,
             chunk,
@@ -212,7 +215,9 @@ class ICEM(eqx.Module):
             return search.kept[:0]
         low, high = (jnp.broadcast_to(jnp.asarray(end, PLAN), search.mean.shape) for end in (self.low, self.high))
         binding = jnp.argsort(-search.binding)[: self.refinement.samples]
-        return self.refinement.propose(problem, x, search.kept[: self.refinement.parents], (low, high), binding)
+        return self.refinement.propose(
+            problem, self.penalties, x, search.kept[: self.refinement.parents], (low, high), binding
+        )
 
     def _pool(
         self, warm: Flag, i: Index, search: _Search, steps: Float[Array, "G H da"], key: PRNGKey
@@ -255,3 +260,12 @@ def _better(pool: Float[Array, "P H da"], found: Evaluation, search: _Search) ->
     better = more_valuable | less_violating
     chosen = Evaluation(*(jnp.where(better, new, kept) for new, kept in zip(candidate, old, strict=True)))
     return jnp.where(better, pool[top], search.best), chosen
+
+
+def check_population(candidates: int, elites: int) -> None:
+    """Refuses fewer than two candidates per elite."""
+    if candidates < 2 * elites:
+        raise UserError(
+            f"candidates={candidates} is less than twice elites={elites}; set candidates to at least {2 * elites}, or "
+            "fewer elites."
+        )

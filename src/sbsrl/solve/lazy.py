@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from ..problem import Evaluation, Excess, Problem, explored, penalised, penalties
+from ..problem import Evaluation, Excess, Penalties, Problem, explored, penalised, penalties
 from ..types import Flag, Index
 
 __all__ = ["Search", "evaluate_lazily"]
@@ -59,6 +59,7 @@ class Search(NamedTuple):
 
 def evaluate_lazily(
     problem: Problem,
+    weights: Penalties,
     returns: Float[Array, " P"],
     known: Evaluation,
     gather: Callable[[Int[Array, " C"]], Float[Array, " C"]],
@@ -85,11 +86,11 @@ def evaluate_lazily(
         return search, _next(search, best)
 
     def _evaluate(search: Search, rows: Int[Array, " C"], fresh: Bool[Array, " C"], stage: Index) -> Search:
-        explore = lambda: _explore(problem, search, returns, rows, fresh, gather(rows))  # noqa: E731
+        explore = lambda: _explore(problem, weights, search, returns, rows, fresh, gather(rows))  # noqa: E731
         if order.shape[0] == 0:
             return explore()
         m = order[jnp.maximum(stage - 1, 0)]
-        return jax.lax.cond(stage == 0, explore, lambda: _judge(problem, search, rows, fresh, m, hinge(rows, m)))
+        return jax.lax.cond(stage == 0, explore, lambda: _charge(weights, search, rows, fresh, m, hinge(rows, m)))
 
     search = _begin(problem, returns, known, order.shape[0])
     return jax.lax.while_loop(lambda state: state[1].more, advance, (search, _next(search, best)))[0]
@@ -138,6 +139,7 @@ def _next(search: Search, best: int) -> _Next:
 
 def _explore(
     problem: Problem,
+    weights: Penalties,
     search: Search,
     returns: Float[Array, " P"],
     rows: Int[Array, " C"],
@@ -145,7 +147,7 @@ def _explore(
     gathered: Float[Array, " C"],
 ) -> Search:
     """Stage 0 to 1."""
-    value = explored(problem, returns[rows], gathered)
+    value = explored(problem, weights, returns[rows], gathered)
     return search._replace(
         bound=_put(search.bound, rows, fresh, value),
         explored=_put(search.explored, rows, fresh, value),
@@ -154,8 +156,8 @@ def _explore(
     )
 
 
-def _judge(
-    problem: Problem,
+def _charge(
+    weights: Penalties,
     search: Search,
     rows: Int[Array, " C"],
     fresh: Bool[Array, " C"],
@@ -163,7 +165,7 @@ def _judge(
     hinge: Excess,
 ) -> Search:
     """One sample more. The bound is summed from what is stored, so it does not depend on who was evaluated together."""
-    new = jnp.where(fresh, penalties(problem, hinge.charged), search.penalties[rows, m])
+    new = jnp.where(fresh, penalties(weights, hinge.charged), search.penalties[rows, m])
     known = search.penalties.at[rows, m].set(new)
     return search._replace(
         bound=_put(search.bound, rows, fresh, penalised(search.explored[rows], known[rows])),

@@ -4,7 +4,9 @@ pi_n = argmax over Pi of J_r(pi, mu_n)
 subject to  J_c(pi, f_n^m) <= d - Delta_zeta  for all m,   J_{s_n}(pi, mu_n) >= d_sigma^n
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,15 +14,36 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .._jax import PLAN
+from ..errors import UserError
 from ..policies import Parameters, PolicyClass
-from ..problem import Evaluation, Problem
+from ..policy import Metrics
+from ..problem import Evaluation, Penalties, Problem
+from ..task import Task
 from ..types import Action, Index, PRNGKey, Scalar, State
-from .icem import ICEM
-from .judge import ClosedLoop
-from .protocol import Decision, Solution
-from .returns import Returns, policy_excess, policy_returns
+from ..validation import Whole, declared, validate
+from .expectation import (
+    Expectation,
+    Quadrature,
+    make_expectation,
+    policy_excess,
+    policy_returns,
+    quadrature_error,
+)
+from .icem import ICEM, check_population
+from .protocol import Solution
+from .scoring import ClosedLoop
 
-__all__ = ["ClassPolicy", "EvolutionSearch", "ExactSearch", "Found", "JudgedPolicies", "evaluate_policy"]
+__all__ = [
+    "ClassPolicy",
+    "EvolutionSearch",
+    "EvolutionSettings",
+    "ExactSearch",
+    "ExactSettings",
+    "Found",
+    "NominalReturns",
+    "PolicySearchSettings",
+    "evaluate_policy",
+]
 
 
 BLOCK = 512
@@ -28,26 +51,24 @@ BLOCK = 512
 
 
 class ClassPolicy(eqx.Module):
-    """pi_theta, with what its solver knows about it. It has no state of its own."""
+    """pi_theta. It has no state."""
 
-    problem: Problem
     policies: PolicyClass
     theta: Parameters
-    evaluation: Evaluation
-    evaluated: Scalar
 
-    def act(self, x: State, state: None, key: PRNGKey) -> tuple[Decision, None]:
-        action, gained = _act(self.policies, self.theta, self.problem, x)
-        return Decision(action, self.evaluation, gained, self.evaluated), None
+    def init(self) -> tuple[()]:
+        return ()
+
+    def act(self, x: State, state: tuple[()], key: PRNGKey) -> tuple[Action, tuple[()], Metrics]:
+        return _act(self.policies, self.theta, x), (), {}
 
 
 @eqx.filter_jit
-def _act(policies: PolicyClass, theta: Parameters, problem: Problem, x: State) -> tuple[Action, Scalar]:
-    action = policies(theta.astype(x.dtype), x)
-    return action, problem.uncertainty(x, action)
+def _act(policies: PolicyClass, theta: Parameters, x: State) -> Action:
+    return policies(theta.astype(x.dtype), x)
 
 
-class JudgedPolicies(NamedTuple):
+class NominalReturns(NamedTuple):
     """What the nominal dynamics says of every policy of a finite class."""
 
     rewards: Float[Array, " P"]
@@ -82,25 +103,27 @@ class ExactSearch(eqx.Module):
     """
 
     policies: PolicyClass
-    returns: Returns
+    expectation: Expectation
     probes: int = eqx.field(static=True, default=8)
     block: int = eqx.field(static=True, default=BLOCK)
     """Samples, or policies on the nominal dynamics, that are evaluated at once."""
 
-    def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
+    def init(self, key: PRNGKey) -> tuple[()]:
+        return ()
+
+    def solve(self, problem: Problem, state: tuple[()], key: PRNGKey) -> tuple[Solution, tuple[()]]:
         found = self.search(problem)
-        theta = self.policies.lattice()[found.place]
-        policy = ClassPolicy(problem, self.policies, theta, found.evaluation, found.evaluated)
-        return Solution(policy, x, None, found.evaluation, float(problem.threshold))
+        policy = ClassPolicy(self.policies, self.policies.lattice()[found.place])
+        return Solution(policy, found.evaluation, float(problem.threshold), {"evaluated": found.evaluated}), ()
 
     @eqx.filter_jit
     def search(self, problem: Problem) -> Found:
         """The policy of the lattice that solves Problem (1)."""
-        lattice, judged = self.policies.lattice(), self.judge(problem)
-        enough = judged.information >= problem.threshold
-        rewards = judged.rewards
+        lattice, nominal = self.policies.lattice(), self.nominal_returns(problem)
+        enough = nominal.information >= problem.threshold
+        rewards = nominal.rewards
         ranked = jnp.lexsort((-rewards, ~enough)).astype(jnp.int32)  # those that see enough first, then by reward
-        size = problem.sample_count
+        size = problem.constraint_count
         if size == 0:
             best, violation, share = ranked[0], jnp.zeros((), PLAN), jnp.zeros((), PLAN)
         else:
@@ -112,31 +135,30 @@ class ExactSearch(eqx.Module):
             )
             asked = jnp.where(end.violation > 0, 1, end.asked / (size * len(lattice)))  # without a safe one, all are
             share = jnp.minimum(asked, 1).astype(PLAN)
-        return Found(best, Evaluation(rewards[best], violation, judged.information[best]), share)
+        return Found(best, Evaluation(rewards[best], violation, nominal.information[best]), share)
 
-    def judge(self, problem: Problem) -> JudgedPolicies:
+    def nominal_returns(self, problem: Problem) -> NominalReturns:
         """J_r and J_s of all policies."""
         rewards, information = jax.lax.map(
-            lambda theta: policy_returns(problem, self.returns, self.policies, theta),
+            lambda theta: policy_returns(problem, self.expectation, self.policies, theta),
             self.policies.lattice(),
             batch_size=self.block,
         )
-        return JudgedPolicies(rewards, information)
+        return NominalReturns(rewards, information)
 
     def excesses(self, problem: Problem, theta: Parameters, members: Int[Array, " q"]) -> Float[Array, " q"]:
-        """The excess of one policy on these samples."""
-        return jax.lax.map(
-            lambda m: policy_excess(problem, self.returns, self.policies, theta, m), members, batch_size=self.block
-        )
+        """By how much one policy exceeds the bounds on these samples."""
+        one = lambda m: policy_excess(problem, self.expectation, self.policies, theta, m).beyond  # noqa: E731
+        return jax.lax.map(one, members, batch_size=self.block)
 
     def violations(self, problem: Problem) -> Float[Array, " P"]:
         """max_m of the excess of every policy: 0 for those in Pi_safe^n."""
-        every = jnp.arange(problem.sample_count, dtype=jnp.int32)
+        every = jnp.arange(problem.constraint_count, dtype=jnp.int32)
         return jax.lax.map(lambda theta: jnp.max(self.excesses(problem, theta, every)), self.policies.lattice())
 
-    def _scan(self, problem: Problem, ranked: Float[Array, "P k"]) -> _Scan:
+    def _scan(self, problem: Problem, ranked: Float[Array, "P p"]) -> _Scan:
         """The first safe policy is the one before `position`; if there is none, the violation stays positive."""
-        size = problem.sample_count
+        size = problem.constraint_count
         every = jnp.arange(size, dtype=jnp.int32)
 
         def look(scan: _Scan) -> _Scan:
@@ -167,41 +189,107 @@ class ExactSearch(eqx.Module):
         return best, violations[best]
 
 
+WEIGHTS = Penalties(cost=1000.0, exploration=10.0)
+"""Of costs in units of the cost, and of information in hundredths of what is demanded."""
+
+
 class EvolutionSearch(eqx.Module):
     """For parametric policies: iCEM with parameters in the place of actions. That it finds nothing is no proof."""
 
     policies: PolicyClass
-    returns: Returns
+    expectation: Expectation
     planner: ICEM
 
     @classmethod
     def create(
-        cls, policies: PolicyClass, returns: Returns, candidates: int, elites: int, iterations: int
+        cls, policies: PolicyClass, expectation: Expectation, candidates: int, elites: int, iterations: int
     ) -> "EvolutionSearch":
         """A search of so many candidates in the first of so many iterations."""
-        judge = ClosedLoop(policies, returns)
-        return cls(
-            policies,
-            returns,
-            ICEM(policies.low, policies.high, 1, candidates, elites, iterations, spread=1.0, judge=judge),
+        planner = ICEM(
+            policies.low,
+            policies.high,
+            1,
+            candidates,
+            elites,
+            iterations,
+            WEIGHTS,
+            spread=1.0,
+            scoring=ClosedLoop(policies, expectation),
         )
+        return cls(policies, expectation, planner)
 
-    def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
-        plan, _ = self.planner.plan(problem, x, self.planner.forget(problem.sample_count), key)
+    def init(self, key: PRNGKey) -> tuple[()]:
+        return ()
+
+    def solve(self, problem: Problem, state: tuple[()], key: PRNGKey) -> tuple[Solution, tuple[()]]:
+        memory = self.planner.init(problem.constraint_count)
+        plan, _ = self.planner.plan(problem, problem.starts[0], memory, key)
         theta = plan.actions[0]
-        evaluation = evaluate_policy(problem, self.returns, self.policies, theta)
-        policy = ClassPolicy(problem, self.policies, theta, evaluation, plan.evaluated)
-        return Solution(policy, x, None, evaluation, float(problem.threshold))
+        evaluation = evaluate_policy(problem, self.expectation, self.policies, theta)
+        policy = ClassPolicy(self.policies, theta)
+        return Solution(policy, evaluation, float(problem.threshold), {"evaluated": plan.evaluated}), ()
 
 
 @eqx.filter_jit
-def evaluate_policy(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters) -> Evaluation:
+def evaluate_policy(problem: Problem, expectation: Expectation, policies: PolicyClass, theta: Parameters) -> Evaluation:
     """All that Problem (1) asks of a policy, on every sample."""
-    reward, information = policy_returns(problem, returns, policies, theta)
-    if problem.sample_count == 0:
+    reward, information = policy_returns(problem, expectation, policies, theta)
+    if problem.constraint_count == 0:
         return Evaluation(reward, jnp.zeros_like(reward), information)
-    every = jnp.arange(problem.sample_count, dtype=jnp.int32)
-    excesses = jax.lax.map(
-        lambda m: policy_excess(problem, returns, policies, theta, m), every, batch_size=min(BLOCK, len(every))
-    )
+    every = jnp.arange(problem.constraint_count, dtype=jnp.int32)
+    one = lambda m: policy_excess(problem, expectation, policies, theta, m).beyond  # noqa: E731
+    excesses = jax.lax.map(one, every, batch_size=min(BLOCK, len(every)))
     return Evaluation(reward, jnp.max(excesses, initial=0), information)
+
+
+@dataclass(frozen=True)
+class PolicySearchSettings:
+    """What all solvers that search a class of policies have in common."""
+
+    def policies(self, task: Task) -> PolicyClass:
+        if task.policies is None:
+            raise UserError(f"{task.name} has no class of policies to search; use solver=icem, which plans actions.")
+        return task.policies
+
+    def cost_error(self, task: Task) -> float:
+        """By how much a computed J_c may be off; the tightening must cover it in addition to Delta_zeta."""
+        return quadrature_error(task) if isinstance(make_expectation(task), Quadrature) else 0.0
+
+    def against_safety(self, task: Task) -> Iterator[str]:
+        if not isinstance(make_expectation(task), Quadrature):
+            yield "expected costs are estimated from scenarios."
+
+    def against_optimality(self, task: Task) -> Iterator[str]:
+        yield "Problem (1) is solved by search, so that infeasibility is evidence and not proof."
+
+
+@dataclass(frozen=True)
+class ExactSettings(PolicySearchSettings):
+    """Tries every policy of the task's lattice: what it calls infeasible is infeasible."""
+
+    name: ClassVar[str] = "exact"
+
+    def create(self, task: Task) -> ExactSearch:
+        return ExactSearch(self.policies(task), make_expectation(task))
+
+    def against_optimality(self, task: Task) -> Iterator[str]:
+        yield from ()
+
+
+@dataclass(frozen=True)
+class EvolutionSettings(PolicySearchSettings):
+    """Searches the task's policies by iCEM over their parameters."""
+
+    name: ClassVar[str] = "evolution"
+
+    candidates: int = declared(Whole(4, 1_000_000), 504, "parameter vectors in the first iteration")
+    elites: int = declared(Whole(2, 100_000), 24, "best vectors that the next iteration is fitted to")
+    iterations: int = declared(Whole(1, 1000), 4, "iterations per problem")
+
+    def __post_init__(self) -> None:
+        validate(self, "solver.")
+        check_population(self.candidates, self.elites)
+
+    def create(self, task: Task) -> EvolutionSearch:
+        policies, expectation = self.policies(task), make_expectation(task)
+        return EvolutionSearch.create(policies, expectation, self.candidates, self.elites, self.iterations)

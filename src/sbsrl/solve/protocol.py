@@ -2,45 +2,23 @@
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from ..policy import Metrics, Policy
 from ..problem import Evaluation, Problem
-from ..types import Action, PRNGKey, Scalar, State
+from ..types import PRNGKey
 
-__all__ = ["Decision", "Policy", "Solution", "Solver"]
-
-
-class Decision(NamedTuple):
-    """An action, and what the policy thinks about the future it leads to."""
-
-    action: Action
-    evaluation: Evaluation
-    """Of what the policy means to do from here on: value, violation on the worst sample, information."""
-    information: Scalar
-    """What this one step teaches."""
-    evaluated: Scalar
-    """Share of the alternatives for which the samples had to be evaluated."""
-
-
-@runtime_checkable
-class Policy(Protocol):
-    """pi_n, with its state passed in and out."""
-
-    problem: Problem
-
-    def act(self, x: State, state: Any, key: PRNGKey) -> tuple[Decision, Any]:
-        """The action at x, and the state for the next step."""
-        ...
+__all__ = ["Solution", "Solver"]
 
 
 class Solution(NamedTuple):
-    """A policy, how it starts, and what its solver can say about the constraints at the initial state."""
+    """A policy, and what its solver can say about the constraints before the episode."""
 
     policy: Policy
-    initial_state: State
-    start: Any
-    """The policy's state at the beginning of an episode."""
     evaluation: Evaluation
+    """Of the policy from the initial state: value, violation on the worst sample, information."""
     demand: float
     """The information that was demanded."""
+    metrics: Metrics = {}  # noqa: RUF012  (never changed)
+    """What else is worth a place in the ledger: numbers by name."""
 
     def explores(self, tolerance: float) -> bool:
         """Whether the exploration constraint is met, up to a relative tolerance.
@@ -52,8 +30,15 @@ class Solution(NamedTuple):
 
 @runtime_checkable
 class Solver(Protocol):
-    """Turns Problem (1) into a policy."""
+    """Turns Problem (1) into a policy. What it remembers between episodes is passed in and out.
 
-    def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
-        """The best policy it finds for episodes that begin at x."""
+    The state is a tree of arrays, whose shapes do not change: it is saved with the learner.
+    """
+
+    def init(self, key: PRNGKey) -> Any:
+        """The state before the first episode; an empty tuple for solvers that remember nothing."""
+        ...
+
+    def solve(self, problem: Problem, state: Any, key: PRNGKey) -> tuple[Solution, Any]:
+        """The best policy it finds, and the state for the next episode. It never touches the true system."""
         ...

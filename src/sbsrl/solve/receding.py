@@ -1,17 +1,24 @@
 """The policy that plans anew at every control step, with the planner's memory and the information gathered so far."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 
 from .._jax import PLAN
-from ..problem import Problem
-from ..types import Action, PRNGKey, Scalar, State
-from .icem import ICEM, Memory, Plan
-from .protocol import Decision, Solution
+from ..errors import UserError
+from ..policy import Metrics
+from ..problem import Penalties, Problem
+from ..task import Task
+from ..types import Action, Actions, PRNGKey, Scalar, State
+from ..validation import Number, Whole, declared, validate
+from .icem import ICEM, Memory, Plan, check_population
+from .protocol import Solution
+from .refine import Refinement
 
-__all__ = ["PolicyState", "RecedingHorizon", "ReplanningSolver"]
+__all__ = ["ICEMSettings", "PolicyState", "RecedingHorizon", "ReplanningSolver"]
 
 
 class PolicyState(NamedTuple):
@@ -34,8 +41,18 @@ class RecedingHorizon(eqx.Module):
 
     planner: ICEM
     problem: Problem
+    """What is planned with: a planner cannot do without its models."""
     episode_steps: int = eqx.field(static=True)
     """T."""
+    opening: Actions | None = None
+    """The plan from which the first search starts."""
+
+    def init(self) -> PolicyState:
+        """At the beginning of an episode: nothing gathered, nothing remembered but the opening."""
+        memory = self.planner.init(self.problem.constraint_count)
+        if self.opening is not None:
+            memory = memory._replace(mean=self.opening)
+        return PolicyState(memory, 0, jnp.zeros((), PLAN))
 
     def demand(self, state: PolicyState) -> Scalar:
         """The information that the next plan must promise."""
@@ -50,11 +67,12 @@ class RecedingHorizon(eqx.Module):
         problem = self.problem.demanding(self.demand(state), self.remaining(state))
         return self.planner.plan(problem, x, state.memory, key)
 
-    def act(self, x: State, state: PolicyState, key: PRNGKey) -> tuple[Decision, PolicyState]:
+    def act(self, x: State, state: PolicyState, key: PRNGKey) -> tuple[Action, PolicyState, Metrics]:
+        """The first action of a new plan. `violation` is that of the plan on its worst sample."""
         plan, memory = self.plan(x, state, key)
         gained = _step_information(self.problem, x, plan.actions[0])
         after = PolicyState(memory, state.step + 1, state.gathered + gained)
-        return Decision(plan.actions[0], plan.evaluation, gained, plan.evaluated), after
+        return plan.actions[0], after, {"violation": plan.evaluation.violation, "evaluated": plan.evaluated}
 
 
 class ReplanningSolver(eqx.Module):
@@ -64,16 +82,96 @@ class ReplanningSolver(eqx.Module):
     episode_steps: int = eqx.field(static=True)
     """T."""
 
-    def solve(self, problem: Problem, x: State, key: PRNGKey) -> Solution:
-        """Plans once from x; the policy starts its own search from what was found."""
+    def init(self, key: PRNGKey) -> tuple[()]:
+        return ()
+
+    def solve(self, problem: Problem, state: tuple[()], key: PRNGKey) -> tuple[Solution, tuple[()]]:
+        """Plans once, from the first of the initial states; the policy starts its own search from what was found."""
         policy = RecedingHorizon(self.planner, problem, self.episode_steps)
-        nothing = PolicyState(self.planner.forget(problem.sample_count), 0, jnp.zeros((), PLAN))
-        plan, _ = policy.plan(x, nothing, key)
-        start = nothing._replace(memory=nothing.memory._replace(mean=plan.actions))
-        demand = policy.demand(nothing)
-        return Solution(policy, x, start, plan.evaluation, float(demand))
+        nothing = policy.init()
+        plan, _ = policy.plan(problem.starts[0], nothing, key)
+        opened = RecedingHorizon(self.planner, problem, self.episode_steps, plan.actions)
+        return Solution(opened, plan.evaluation, float(policy.demand(nothing))), ()
 
 
 @eqx.filter_jit
 def _step_information(problem: Problem, x: State, a: Action) -> Scalar:
     return problem.uncertainty(x.astype(PLAN), a)
+
+
+@dataclass(frozen=True)
+class ICEMSettings:
+    """Plans actions over a shorter horizon by the improved cross-entropy method, and anew at every step."""
+
+    name: ClassVar[str] = "icem"
+
+    horizon: int = declared(Whole(2, 1000), 20, "H: control steps that a plan looks ahead")
+    candidates: int = declared(Whole(4, 1_000_000), 504, "action sequences in the first iteration")
+    elites: int = declared(Whole(2, 100_000), 24, "best sequences that the next iteration is fitted to")
+    iterations: int = declared(Whole(1, 1000), 4, "iterations per plan")
+    patience: int = declared(
+        Whole(1, 1000), 3, "times the iterations may be repeated while no plan is safe on all samples"
+    )
+    decay: float = declared(Number(1, 100), 1.25, "factor by which the population shrinks per iteration")
+    colour: float = declared(Number(0, 10), 2.0, "exponent of the coloured noise; 0 is white")
+    momentum: float = declared(Number(0, 1), 0.1, "weight of the old mean and deviation")
+    spread: float = declared(Number(1e-6, 10), 0.5, "initial deviation, as a share of half the action range")
+    keep: float = declared(
+        Number(0, 1), 0.3, "share of the elites carried to the next iteration and step, at least one"
+    )
+    gradient_elites: int = declared(
+        Whole(0, 100_000), 0, "kept elites that each iteration improves by gradients; 0 is none"
+    )
+    cost_penalty: float = declared(Number(0), 1000.0, "lambda_c: weight of a violation, summed over samples and costs")
+    exploration_penalty: float = declared(Number(0), 10.0, "lambda_sigma: weight of missing information")
+    slack: float = declared(
+        Number(0), 0.0, "by how much more the end of a plan should stay below the budget: room for the plans to come"
+    )
+
+    def __post_init__(self) -> None:
+        validate(self, "solver.")
+        check_population(self.candidates, self.elites)
+
+    def create(self, task: Task) -> ReplanningSolver:
+        """The solver for a task; refuses costs that are summed over an episode, which a short plan cannot keep."""
+        for cost in task.costs:
+            if cost.aggregation != "statewise":
+                raise UserError(
+                    f"{task.name} sums its cost over the episode, which a planner that looks {self.horizon} steps "
+                    "ahead cannot keep within a budget; search its policies instead, with solver=exact."
+                )
+        return ReplanningSolver(self.planner(task), task.horizon)
+
+    def planner(self, task: Task) -> ICEM:
+        planner = ICEM(
+            low=task.action_low,
+            high=task.action_high,
+            horizon=self.horizon,
+            candidates=self.candidates,
+            elites=self.elites,
+            iterations=self.iterations,
+            penalties=Penalties(self.cost_penalty, self.exploration_penalty, self.slack),
+            patience=self.patience,
+            decay=self.decay,
+            colour=self.colour,
+            momentum=self.momentum,
+            spread=self.spread,
+            keep=self.keep,
+            refinement=Refinement(self.gradient_elites) if self.gradient_elites else None,
+        )
+        if self.gradient_elites > planner.kept_elites:
+            raise UserError(
+                f"gradient_elites={self.gradient_elites} are more than the {planner.kept_elites} elites that are kept; "
+                "use fewer, or raise elites or keep."
+            )
+        return planner
+
+    def cost_error(self, task: Task) -> float:
+        """By how much a computed J_c may be off: nothing is claimed of single trajectories."""
+        return 0.0
+
+    def against_safety(self, task: Task) -> Iterator[str]:
+        yield "actions are planned step by step over a shorter horizon; the theorem is about a policy for an episode."
+
+    def against_optimality(self, task: Task) -> Iterator[str]:
+        yield "Problem (1) is solved by search, so that infeasibility is evidence and not proof."

@@ -27,14 +27,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from .._jax import PLAN
-from ..problem import Candidates, Problem, information, nominal_return, surplus
-from ..types import Actions, Index, Scalar, State
+from ..model import Model
+from ..problem import Candidates, Penalties, Problem, Trajectories, information, nominal_return, surplus
+from ..types import Actions, Index, PRNGKey, Scalar, State
 from .tangent import tangent_rollouts
 
-__all__ = ["Linear", "Refinement", "linearise", "multipliers", "prox_linear_step"]
+__all__ = ["Linearisation", "Refinement", "linearise", "multipliers", "prox_linear_step"]
 
 
-class Linear(NamedTuple):
+class Linearisation(NamedTuple):
     """A plan of n numbers to first order; with a leading axis, many."""
 
     gain: Float[Array, "*K n"]
@@ -65,6 +66,7 @@ class Refinement(eqx.Module):
     def propose(
         self,
         problem: Problem,
+        penalties: Penalties,
         x: State,
         plans: Float[Array, "K H da"],
         box: tuple[Actions, Actions],
@@ -74,28 +76,34 @@ class Refinement(eqx.Module):
         low, high = box
         half_range = (high - low) / 2
 
-        def from_one(plan: Actions, linear: Linear) -> Float[Array, "L H da"]:
+        def from_one(plan: Actions, linear: Linearisation) -> Float[Array, "L H da"]:
             free = _free(plan, linear.gain.reshape(plan.shape), low, high)
             steps = jax.vmap(lambda length: prox_linear_step(linear, free.ravel(), length))(
                 jnp.asarray(self.lengths, PLAN)
             )
             return jnp.clip(plan[None] + half_range[None] * steps.reshape(-1, *plan.shape), low[None], high[None])
 
-        linear = linearise(problem, x, jnp.moveaxis(plans, 0, -1), half_range, members)
+        linear = linearise(problem, penalties, x, jnp.moveaxis(plans, 0, -1), half_range, members)
         return jax.vmap(from_one)(plans, linear).reshape(-1, *plans.shape[1:])
 
 
-def linearise(problem: Problem, x: State, actions: Candidates, unit: Actions, members: Int[Array, " q"]) -> Linear:
-    """J_r, J_s and J_c on these samples to first order, for every candidate, in multiples of `unit`."""
+def linearise(
+    problem: Problem, penalties: Penalties, x: State, actions: Candidates, unit: Actions, members: Int[Array, " q"]
+) -> Linearisation:
+    """J_r, J_s and every cost on these samples to first order, for every candidate, in multiples of `unit`."""
+    costs = len(problem.aggregations)
 
     def missing(actions: Candidates) -> Float[Array, " C"]:
         return problem.threshold - information(problem, tangent_rollouts(problem.nominal, x, actions), actions)
 
-    def of_sample(m: Index) -> tuple[Float[Array, " C"], Float[Array, "n C"]]:
-        assert problem.samples is not None
-        dynamics = problem.samples.member(m)
-        slack = problem.penalties.slack
-        return _slope(lambda a: surplus(problem, tangent_rollouts(dynamics, x, a), a, slack), actions, unit)
+    def of_constraint(m: Index, cost: int) -> tuple[Float[Array, " C"], Float[Array, "n C"]]:
+        def exceeded(actions: Candidates) -> Float[Array, " C"]:
+            def roll(model: Model, key: PRNGKey) -> Trajectories:
+                return tangent_rollouts(model, x, actions)
+
+            return surplus(problem, m, roll, actions, penalties.slack)[cost]
+
+        return _slope(exceeded, actions, unit)
 
     reward = lambda a: nominal_return(problem, tangent_rollouts(problem.nominal, x, a), a)  # noqa: E731
     _, gain = _slope(reward, actions, unit)
@@ -103,10 +111,10 @@ def linearise(problem: Problem, x: State, actions: Candidates, unit: Actions, me
     explored = jax.lax.cond(problem.threshold > 0, lambda: _slope(missing, actions, unit), lambda: nothing)
     excess, slopes = (part[None] for part in explored)
     if len(members):
-        sampled = jax.vmap(of_sample)(members)
-        excess, slopes = (jnp.concatenate(both) for both in zip((excess, slopes), sampled, strict=True))
-    weights = np.array([problem.penalties.exploration] + [problem.penalties.cost] * len(members))
-    return Linear(
+        sampled = [jax.vmap(lambda m, i=i: of_constraint(m, i))(members) for i in range(costs)]
+        excess, slopes = (jnp.concatenate(all_of_it) for all_of_it in zip((excess, slopes), *sampled, strict=True))
+    weights = np.array([penalties.exploration] + [penalties.cost] * len(members) * costs)
+    return Linearisation(
         gain.T, excess.T, jnp.moveaxis(slopes, -1, 0), jnp.broadcast_to(jnp.asarray(weights, PLAN), excess.T.shape)
     )
 
@@ -137,7 +145,7 @@ SMALLEST_GAIN = 1e-6
 """A gradient below this is no direction: it would be stretched to any length."""
 
 
-def prox_linear_step(linear: Linear, free: Bool[Array, " n"], length: Scalar) -> Float[Array, " n"]:
+def prox_linear_step(linear: Linearisation, free: Bool[Array, " n"], length: Scalar) -> Float[Array, " n"]:
     """d = alpha (g - G^T l), with the alpha for which alpha g has the given length, by root mean square."""
     g, G = jnp.where(free, linear.gain, 0), jnp.where(free[None, :], linear.slopes, 0)
     alpha = length * jnp.sqrt(jnp.asarray(len(g), g.dtype)) / jnp.maximum(jnp.linalg.norm(g), SMALLEST_GAIN)

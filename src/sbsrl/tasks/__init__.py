@@ -1,56 +1,60 @@
-"""The tasks, by name."""
+"""The tasks, by name. A task is imported when it is used."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+import gymnasium
 
 from ..errors import UserError, unknown
 from ..offline import OfflineData
-from ..task import Prior, Task
-from . import cartpole as _cartpole
-from . import ledge as _ledge
-from . import pendulum as _pendulum
+from ..prior import Prior
+from ..task import Task
+from ..validation import Numbers
 
-__all__ = ["TASKS", "TaskEntry", "find_task", "make_task"]
+__all__ = ["TASKS", "TaskEntry", "find_task", "make_task", "open_system"]
 
 
 @dataclass(frozen=True)
 class TaskEntry:
-    """How a task is made, and which kinds of prior knowledge it comes with."""
+    """A line about a task, and the module that makes it.
+
+    The module has `PRIORS` (what may be known beforehand, by name), `PRESETS` (settings that differ from the general
+    ones, by preset; the prior, the budget and the tightening always do) and `make(prior, budgets) -> Task`.
+    """
 
     summary: str
-    settings: dict[str, Any]
-    """What differs from the general defaults; the prior, the budget and the tightening always do."""
-    priors: dict[str, Prior]
-    build: Callable[[Prior, float], Task]
+    module: str
+
+    def load(self) -> ModuleType:
+        return import_module(self.module)
+
+    def presets(self) -> Mapping[str, Mapping[str, Any]]:
+        presets: Mapping[str, Mapping[str, Any]] = self.load().PRESETS
+        return presets
+
+    def own(self, setting: str) -> Any:
+        """The task's own value of a setting."""
+        return self.presets()["cpu"][setting]
+
+    def priors(self) -> Mapping[str, Prior]:
+        priors: Mapping[str, Prior] = self.load().PRIORS
+        return priors
 
 
 TASKS = {
     "pendulum": TaskEntry(
-        summary="swing up a pendulum, never turning faster than 6 rad/s (GP, appendix F)",
-        settings={"prior": "simulator", "budget": 6.0, "tightening": 0.1, "exploration_threshold": 500.0},
-        priors={"simulator": _pendulum.SIMULATOR, "careful": _pendulum.CAREFUL, "none": _pendulum.NOTHING},
-        build=_pendulum.pendulum,
+        "swing up a pendulum, never turning faster than 6 rad/s (GP, appendix F)", "sbsrl.tasks.pendulum"
     ),
     "cartpole": TaskEntry(
-        summary="swing up a pole on a cart that must stay within 1.5 m of the middle (GP, appendix F)",
-        settings={
-            "prior": "offline",
-            "budget": 1.5,
-            "tightening": 0.05,
-            "exploration_threshold": 1200.0,
-            "slack": 0.3,
-        },
-        priors={"offline": _cartpole.OFFLINE, "none": _cartpole.NOTHING},
-        build=_cartpole.cartpole,
+        "swing up a pole on a cart that must stay within 1.5 m of the middle (GP, appendix F)", "sbsrl.tasks.cartpole"
     ),
     "ledge": TaskEntry(
-        summary="push a sled towards a ledge: small enough for the theory's own numbers (GP, certified)",
-        settings=_ledge.SETTINGS,
-        priors=_ledge.PRIORS,
-        build=_ledge.ledge,
+        "push a sled towards a ledge: small enough for the theory's own numbers (GP, certified)", "sbsrl.tasks.ledge"
     ),
 }
 
@@ -62,32 +66,39 @@ def find_task(name: str) -> TaskEntry:
     return TASKS[name]
 
 
-def make_task(name: str, prior: str | None = None, budget: float | None = None, data: str | Path | None = None) -> Task:
-    """The task of that name, with that prior knowledge and budget (by default its own).
+def make_task(
+    name: str,
+    prior: str | None = None,
+    budget: float | tuple[float, ...] | None = None,
+    data: str | Path | None = None,
+) -> Task:
+    """The task of that name, with that prior knowledge and budget, or one budget per cost (by default its own).
 
     `data` is a file of `sbsrl collect` whose transitions take the place of those that come with the prior.
     """
     entry = find_task(name)
-    task = _build(
-        name,
-        entry.settings["prior"] if prior is None else prior,
-        entry.settings["budget"] if budget is None else budget,
-    )
+    budgets = Numbers().read("budget", entry.own("budget") if budget is None else budget)
+    task = _build(name, entry.own("prior") if prior is None else prior, budgets)
     if not data:
         return task
     return replace(task, prior=replace(task.prior, data=OfflineData.load(data).check(task).transitions))
 
 
+def open_system(task: str, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
+    """Connects to the true system of the task of that name, as Gymnasium does for its own ids. It has no pictures."""
+    if render_mode is not None:
+        raise UserError(f"the environment of {task} has no render_mode '{render_mode}'; leave it out.")
+    return make_task(task).open()
+
+
 @lru_cache(maxsize=32)
-def _build(name: str, prior: str, budget: float) -> Task:
+def _build(name: str, prior: str, budgets: tuple[float, ...]) -> Task:
     """The same object for the same task: programs that were compiled for it serve again."""
     entry = find_task(name)
-    if prior not in entry.priors:
-        raise unknown(f"prior of {name}", prior, entry.priors)
-    task = entry.build(entry.priors[prior], budget)
-    if task.budget < task.least_cost:
-        raise UserError(
-            f"no policy can meet budget={task.budget:g}: the cost of {name} is never below {task.least_cost:g}; "
-            f"the task's own budget is {entry.settings['budget']:g}."
-        )
+    if prior not in entry.priors():
+        raise unknown(f"prior of {name}", prior, entry.priors())
+    wanted = len(Numbers().read("budget", entry.own("budget")))
+    if len(budgets) != wanted:
+        raise UserError(f"{name} has {wanted} cost{'s' if wanted > 1 else ''}, and {len(budgets)} budgets were given.")
+    task: Task = entry.load().make(entry.priors()[prior], budgets)
     return task

@@ -1,7 +1,7 @@
 """Swing up a pole on a cart that must not leave its rail, |p| <= 1.5 m (appendix F of the paper).
 
 State (p, cos th, sin th, v, omega), th = 0 hanging; action in [-1, 1], force 15 a. Forward Euler on (p, th, v, omega)
-with dt = 0.05, two substeps a control step, 50 control steps, starting at rest and hanging in the middle of the rail.
+with dt = 0.05, two substeps per control step, 50 control steps, starting at rest and hanging in the middle of the rail.
 """
 
 import math
@@ -12,13 +12,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._jax import EXACT
+from ..archive import read_arrays
+from ..costs import Cost
 from ..kernels import FiniteRank, Product, SquaredExponential
+from ..model import Signals
 from ..numerics import cos, sin
-from ..offline import OfflineData
-from ..task import Prior, Task
+from ..prior import GPPrior, Prior
+from ..systems.equations import EquationsEnv
+from ..task import Equations, Limits, Task
+from ..transitions import Transitions
 from ..types import Action, Index, Input, PRNGKey, Scalar, State
 
-__all__ = ["cartpole"]
+__all__ = ["PRESETS", "PRIORS", "make"]
 
 GRAVITY, CART, POLE, LENGTH, DT, MAX_FORCE = 9.81, 5.0, 1.0, 1.0, 0.05, 15.0
 SUBSTEPS = 2
@@ -85,12 +90,12 @@ def reward(x: State, a: Action, y: State) -> Scalar:
     return -(theta**2 + p**2 + 0.1 * (v**2 + omega**2) + 0.01 * a[0] ** 2)
 
 
-def cost(x: State, a: Action, y: State) -> Scalar:
+def costs(x: State, a: Action, y: State) -> Float[Array, "1"]:
     """c = |p|, at the state that the step leads to."""
-    return jnp.abs(y[0])
+    return jnp.abs(y[:1])
 
 
-def anywhere(key: PRNGKey) -> State:
+def sample_state(key: PRNGKey) -> State:
     """Uniform where the paper's offline data are: |p| <= 1, any angle, |v| <= 5, |omega| <= 5."""
     p, theta, v, omega = jax.random.uniform(key, (4,), EXACT, -1.0, 1.0) * jnp.array([1.0, math.pi, 5.0, 5.0])
     return jnp.stack([p, jnp.cos(theta), jnp.sin(theta), v, omega])
@@ -104,50 +109,72 @@ def forces(z: Input) -> Float[Array, "2"]:
     return jnp.stack([jnp.clip(z[-1], -1.0, 1.0), jnp.full_like(z[-1], 0.3)])
 
 
-OFFLINE = Prior(
-    name="offline",
+def recorded() -> Transitions:
+    """100 transitions of careful random actions (`sbsrl collect cartpole`)."""
+    arrays = read_arrays(Path(__file__).parent / "data" / "cartpole.npz")
+    return Transitions(*(arrays[name] for name in Transitions._fields))
+
+
+SIMULATOR = GPPrior(
     mean=imperfect_simulator,
     scale=(0.01, 0.015, 0.015, 0.3, 0.3),
     kernel=Product(FiniteRank(forces, 2, 1.09), SquaredExponential((0.25, 2.0, 2.0, 6.0, 6.0, 100.0))),
     noise=2.5e-3,
     bound=60.0,
     bound_source="assumed: about twice the largest lower bound that was computed (results/cartpole/mismatch.md)",
-    informative=True,
-    data=OfflineData.load(Path(__file__).parent / "data" / "cartpole.npz").transitions,
 )
 
-NOTHING = Prior(
-    name="none",
+NOTHING = GPPrior(
     mean=kinematics,
     scale=(0.02, 0.05, 0.05, 0.4, 1.0),
     kernel=SquaredExponential((2.0, 1.5, 1.5, 3.0, 5.0, 2.5)),
     noise=1e-3,
     bound=None,
     bound_source="not known: without prior knowledge there is nothing to bound the mismatch with",
-    informative=False,
 )
 
+PRIORS = {
+    "offline": Prior("offline", informative=True, gp=SIMULATOR, data=recorded()),
+    "none": Prior("none", informative=False, gp=NOTHING),
+}
 
-def cartpole(prior: Prior = OFFLINE, budget: float = 1.5) -> Task:
+PRESETS = {
+    "cpu": {
+        "prior": "offline",
+        "budget": 1.5,
+        "tightening": 0.05,
+        "exploration_threshold": 1200.0,
+        "slack": 0.3,
+    },
+}
+"""What the task sets, by preset; `cpu` holds for all."""
+
+SIGNALS = Signals(reward, costs)
+EQUATIONS = Equations(reset, step, transition, SIGNALS, noise=(0.0, 0.0, 0.0, 0.0, 0.0))
+LOW, HIGH, HORIZON = (-1.0,), (1.0,), 50
+INPUTS = (math.inf, 1.0, 1.0, math.inf, math.inf, 1.0)
+
+
+def open_system() -> EquationsEnv:
+    """The true cartpole."""
+    return EquationsEnv(EQUATIONS, LOW, HIGH, HORIZON)
+
+
+def make(prior: Prior = PRIORS["offline"], budgets: tuple[float, ...] = (1.5,)) -> Task:
     """The task, with the prior knowledge that the learner starts from."""
     return Task(
         name="cartpole",
         state_names=("p", "cos th", "sin th", "v", "omega"),
-        action_low=(-1.0,),
-        action_high=(1.0,),
-        horizon=50,
-        reset=reset,
-        step=step,
-        dynamics=transition,
-        reward=reward,
-        cost=cost,
-        cost_name="farthest from the middle |p| (m)",
-        cost_limits=(0.0, math.inf),
-        reward_limits=(-math.inf, 0.0),
-        input_limits=(math.inf, 1.0, 1.0, math.inf, math.inf, 1.0),
-        process_noise=(0.0, 0.0, 0.0, 0.0, 0.0),
-        budget=budget,
-        aggregation="statewise",
+        action_low=LOW,
+        action_high=HIGH,
+        horizon=HORIZON,
+        costs=(Cost("farthest from the middle |p| (m)", budgets[0], "statewise"),),
+        start=reset,
+        open=open_system,
         prior=prior,
-        anywhere=anywhere,
+        signals=SIGNALS,
+        equations=EQUATIONS,
+        limits=Limits(INPUTS, reward=(-math.inf, 0.0)),
+        sample_state=sample_state,
+        safe_action=(0.0,),
     )

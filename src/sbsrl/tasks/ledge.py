@@ -18,13 +18,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._jax import EXACT
+from ..costs import Cost
 from ..kernels import FiniteRank, Kernel, Linear, Tanh
+from ..model import Signals
 from ..policies import Parameters, PolicyClass
-from ..solve.robust import prior_margin
-from ..task import Prior, Task
+from ..prior import GPPrior, Prior
+from ..systems.equations import EquationsEnv
+from ..task import Equations, Limits, Task
 from ..types import Action, Input, PRNGKey, Scalar, State
 
-__all__ = ["GROUNDS", "PRIORS", "SETTINGS", "Sled", "ledge", "prior_of"]
+__all__ = ["GROUNDS", "PRESETS", "PRIORS", "Sled", "make", "prior_of"]
 
 HORIZON = 3
 NOISE = 0.3
@@ -44,9 +47,9 @@ def step_reward(x: State, a: Action, y: State) -> Scalar:
     return jax.nn.sigmoid(2 * y[0])
 
 
-def step_cost(x: State, a: Action, y: State) -> Scalar:
+def step_costs(x: State, a: Action, y: State) -> Float[Array, "1"]:
     """1 beyond the ledge, 0 far from it: 1 / (1 + exp(-8 (y - 1)))."""
-    return jax.nn.sigmoid(8 * (y[0] - 1))
+    return jax.nn.sigmoid(8 * (y - 1))
 
 
 def waves(z: Input) -> Float[Array, "2"]:
@@ -98,62 +101,62 @@ POLICIES = PolicyClass(spring, (-1.0, -1.0), (1.5, 1.0), ("push", "spring"), (11
 
 def prior_of(ground: str, bound: float = 1.0) -> Prior:
     """What is known of the sled on that ground."""
-    return Prior(
-        name=ground,
+    gp = GPPrior(
         mean=push,
         scale=(1.0,),
         kernel=GROUNDS[ground],
         noise=NOISE,
         bound=bound,
         bound_source="given: the ground is drawn with this norm",
-        informative=True,
     )
+    return Prior(ground, informative=True, gp=gp)
 
 
 PRIORS = {ground: prior_of(ground) for ground in GROUNDS}
 
-SETTINGS: dict[str, Any] = {
-    "prior": "slope",
-    "budget": 1.6,
-    "tightening": 0.25,
-    "exploration_threshold": 0.0,
-    "accuracy": 1.2,
-    "delta": 0.05,
-    "samples": 400,
-    "episodes": 1500,
-    "solver": "exact",
-    "sampler": "truncated",
-    "uncertainty": "deviation",
-    "exploration_tolerance": 0.0,
-    "stop_when_learned": True,
+PRESETS: dict[str, dict[str, Any]] = {
+    "cpu": {
+        "prior": "slope",
+        "budget": 1.6,
+        "tightening": 0.25,
+        "exploration_threshold": 0.0,
+        "accuracy": 1.2,
+        "delta": 0.05,
+        "samples": 400,
+        "episodes": 1500,
+        "solver": "exact",
+        "sampler": "truncated",
+        "uncertainty": "deviation",
+        "exploration_tolerance": 0.0,
+        "stop_when_learned": True,
+    }
 }
 """Algorithm 1 as analysed, with enough samples and a large enough tightening for the theorems to hold."""
 
 
-def ledge(prior: Prior, budget: float = 1.6, weights: Float[Array, " p"] | None = None) -> Task:
-    """The task. Without weights the ground is a little steeper towards the ledge than expected."""
-    assert isinstance(prior.kernel, Kernel)
-    rank = prior.kernel.rank or 0
-    sled = Sled(prior.kernel, jnp.full(rank, 0.5 / np.sqrt(rank)) if weights is None else weights)
+SIGNALS = Signals(step_reward, step_costs)
+
+
+def make(prior: Prior = PRIORS["slope"], budgets: tuple[float, ...] = (1.6,), sled: Sled | None = None) -> Task:
+    """The task. Unless a sled is given, the ground is a little steeper towards the ledge than expected."""
+    assert prior.gp is not None
+    (kernel,) = prior.gp.kernels
+    rank = kernel.rank or 0
+    sled = sled or Sled(kernel, jnp.full(rank, 0.5 / np.sqrt(rank)))
+    equations = Equations(reset, sled, sled.mean, SIGNALS, noise=(NOISE,))
     return Task(
         name="ledge",
         state_names=("x",),
         action_low=(-1.0,),
         action_high=(1.0,),
         horizon=HORIZON,
-        reset=reset,
-        step=sled,
-        dynamics=sled.mean,
-        reward=step_reward,
-        cost=step_cost,
-        cost_name="steps beyond the ledge",
-        cost_limits=(0.0, 1.0),
-        reward_limits=(0.0, 1.0),
-        input_limits=(REACH, 1.0),
-        process_noise=(NOISE,),
-        budget=budget,
-        aggregation="sum",
+        costs=(Cost("steps beyond the ledge", budgets[0], "sum", (0.0, 1.0)),),
+        start=reset,
+        open=lambda: EquationsEnv(equations, (-1.0,), (1.0,), HORIZON),
         prior=prior,
+        signals=SIGNALS,
+        equations=equations,
+        limits=Limits((REACH, 1.0), reward=(0.0, 1.0)),
         policies=POLICIES,
-        margin=prior_margin,
+        safe_action=(0.0,),
     )

@@ -1,7 +1,7 @@
 """Swing up a pendulum without ever turning faster than 6 rad/s (appendix F of the paper).
 
 State (cos th, sin th, omega), th = 0 upright; action in [-1, 1], torque 2 a. Semi-implicit Euler with dt = 0.05,
-two substeps a control step, 50 control steps, starting at rest and hanging.
+two substeps per control step, 50 control steps, starting at rest and hanging.
 """
 
 import math
@@ -9,14 +9,19 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from .._jax import EXACT
+from ..costs import Cost
 from ..kernels import SquaredExponential
+from ..model import Signals
 from ..numerics import cos, sin
-from ..task import Prior, Task
+from ..prior import GPPrior, Prior
+from ..systems.equations import EquationsEnv
+from ..task import Equations, Limits, Task
 from ..types import Action, Index, PRNGKey, Scalar, State
 
-__all__ = ["pendulum"]
+__all__ = ["PRESETS", "PRIORS", "make"]
 
 GRAVITY, MASS, LENGTH, DT, MAX_SPEED, MAX_TORQUE = 9.81, 1.0, 1.0, 0.05, 8.0, 2.0
 SUBSTEPS = 2
@@ -73,68 +78,79 @@ def reward(x: State, a: Action, y: State) -> Scalar:
     return -(theta**2 + 0.1 * x[2] ** 2 + 0.02 * a[0] ** 2)
 
 
-def cost(x: State, a: Action, y: State) -> Scalar:
+def costs(x: State, a: Action, y: State) -> Float[Array, "1"]:
     """c = |omega|, at the state that the step leads to."""
-    return jnp.abs(y[2])
+    return jnp.abs(y[2:])
 
 
-def anywhere(key: PRNGKey) -> State:
+def sample_state(key: PRNGKey) -> State:
     """Any angle, |omega| <= 6."""
     theta, omega = jax.random.uniform(key, (2,), EXACT, -1.0, 1.0) * jnp.array([math.pi, 6.0])
     return jnp.stack([jnp.cos(theta), jnp.sin(theta), omega])
 
 
-SIMULATOR = Prior(
-    name="simulator",
+SIMULATOR = GPPrior(
     mean=imperfect_simulator,
     scale=(0.03, 0.03, 0.4),
     kernel=SquaredExponential((1.5, 1.5, 4.5, 2.25)),
     noise=2.5e-3,
     bound=20.0,
     bound_source="assumed: about twice the largest lower bound that was computed (results/pendulum/mismatch.md)",
-    informative=True,
 )
 
 CAREFUL = replace(
     SIMULATOR,
-    name="careful",
     mean=careful_simulator,
     scale=(0.006, 0.006, 0.08),
     bound_source="assumed: that of the prior 'simulator', whose errors and scale are both about five times as large",
 )
 
-NOTHING = Prior(
-    name="none",
+NOTHING = GPPrior(
     mean=no_change,
     scale=(0.4, 0.4, 1.5),
     kernel=SquaredExponential((1.0, 1.0, 3.0, 1.5)),
     noise=1e-3,
     bound=None,
     bound_source="not known: without prior knowledge there is nothing to bound the mismatch with",
-    informative=False,
 )
 
+PRIORS = {
+    "simulator": Prior("simulator", informative=True, gp=SIMULATOR),
+    "careful": Prior("careful", informative=True, gp=CAREFUL),
+    "none": Prior("none", informative=False, gp=NOTHING),
+}
 
-def pendulum(prior: Prior = SIMULATOR, budget: float = 6.0) -> Task:
+PRESETS = {
+    "cpu": {"prior": "simulator", "budget": 6.0, "tightening": 0.1, "exploration_threshold": 500.0},
+}
+"""What the task sets, by preset; `cpu` holds for all."""
+
+SIGNALS = Signals(reward, costs)
+EQUATIONS = Equations(reset, step, transition, SIGNALS, noise=(0.0, 0.0, 0.0))
+LOW, HIGH, HORIZON = (-1.0,), (1.0,), 50
+INPUTS = (1.0, 1.0, MAX_SPEED, 1.0)
+
+
+def open_system() -> EquationsEnv:
+    """The true pendulum."""
+    return EquationsEnv(EQUATIONS, LOW, HIGH, HORIZON)
+
+
+def make(prior: Prior = PRIORS["simulator"], budgets: tuple[float, ...] = (6.0,)) -> Task:
     """The task, with the prior knowledge that the learner starts from."""
     return Task(
         name="pendulum",
         state_names=("cos th", "sin th", "omega"),
-        action_low=(-1.0,),
-        action_high=(1.0,),
-        horizon=50,
-        reset=reset,
-        step=step,
-        dynamics=transition,
-        reward=reward,
-        cost=cost,
-        cost_name="fastest turn |omega| (rad/s)",
-        cost_limits=(0.0, MAX_SPEED),
-        reward_limits=(-(math.pi**2 + 0.1 * MAX_SPEED**2 + 0.02), 0.0),
-        input_limits=(1.0, 1.0, MAX_SPEED, 1.0),
-        process_noise=(0.0, 0.0, 0.0),
-        budget=budget,
-        aggregation="statewise",
+        action_low=LOW,
+        action_high=HIGH,
+        horizon=HORIZON,
+        costs=(Cost("fastest turn |omega| (rad/s)", budgets[0], "statewise", (0.0, MAX_SPEED)),),
+        start=reset,
+        open=open_system,
         prior=prior,
-        anywhere=anywhere,
+        signals=SIGNALS,
+        equations=EQUATIONS,
+        limits=Limits(INPUTS, reward=(-(math.pi**2 + 0.1 * MAX_SPEED**2 + 0.02), 0.0)),
+        sample_state=sample_state,
+        safe_action=(0.0,),
     )

@@ -1,6 +1,6 @@
 """The paper's theory as pure functions: formulas in the docstrings, logarithms where numbers would overflow."""
 
-from .assumptions import Assumption, assumptions
+from .assumptions import Assumption, TaskFacts, assumptions
 from .certify import Certification, Point, certify, tradeoff
 from .confidence import CONVENTIONS, confidence_width
 from .exploration import (
@@ -13,6 +13,7 @@ from .exploration import (
 from .information import data_gain, greedy_gain, information_gain, net_gain, rank_gain, tail_gain
 from .lipschitz import mean_lipschitz, perturbation_bound, uncertainty_holder
 from .modulus import kernel_lipschitz
+from .premises import Premises
 from .quantities import Quantity
 from .samples import (
     affordable_exponent,
@@ -24,12 +25,11 @@ from .samples import (
     sample_count,
     smallest_closeness,
 )
-from .setting import Setting
 from .small_ball import ball_exponent, box_exponent, chaining_exponent, levels_exponent, small_ball
 from .subset import estimate_small_ball
 from .tightening import (
     TIGHTENINGS,
-    Episodes,
+    EpisodeShape,
     closeness_limit,
     largest_horizon,
     return_factor,
@@ -43,10 +43,11 @@ __all__ = [
     "VARIANCE_SUM_FACTORS",
     "Assumption",
     "Certification",
-    "Episodes",
+    "EpisodeShape",
     "Point",
+    "Premises",
     "Quantity",
-    "Setting",
+    "TaskFacts",
     "affordable_exponent",
     "assumptions",
     "ball_exponent",

@@ -1,20 +1,16 @@
 """The paper's assumptions, one by one: what is given, what can be checked, what fails."""
 
-import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
-
-import jax
-import jax.numpy as jnp
-import numpy as np
-from scipy.stats import qmc
 
 from ..errors import UserError
 from ..kernels import Kernel, Matern, On, Scaled, Sum
-from ..task import Task
 from .features import expandable
-from .setting import Setting
+from .premises import Premises
 
-__all__ = ["Assumption", "assumptions", "first_step_cost"]
+__all__ = ["Assumption", "TaskFacts", "assumptions"]
 
 Standing = Literal["given", "checked", "violated", "not checkable"]
 
@@ -27,95 +23,94 @@ class Assumption(NamedTuple):
     why: str
 
 
-def assumptions(setting: Setting, task: Task | None = None) -> tuple[Assumption, ...]:
-    """All five. Without a task, what the user states is taken as given."""
+@dataclass(frozen=True)
+class TaskFacts:
+    """What is known of a task beyond the premises, by which the assumptions are judged."""
+
+    modelled_noise: tuple[float, ...]
+    """Standard deviation of the process noise in the model, one number per state."""
+    true_noise: tuple[float, ...] | None = None
+    """The same of the true system; None: not known."""
+    bound_source: str = "as stated"
+    """Where B comes from, in words."""
+    first_step_cost: float | None = None
+    """A lower bound on what every policy costs on the worst dynamics of F_0^B; None: not known."""
+    robust_margin: float | None = None
+    """Delta by robust dynamic programming over F_0^B, not above 0 if no policy is safe; None: not computed."""
+
+
+def assumptions(premises: Premises, facts: TaskFacts | None = None) -> tuple[Assumption, ...]:
+    """All five. Without facts about the task, what the premises state is taken as given."""
     return (
-        Assumption("process_noise", *_process_noise(setting, task)),
-        Assumption("rkhs", *_rkhs(setting, task)),
-        Assumption("prior_knowledge", *_prior_knowledge(setting, task)),
-        Assumption("continuity_sigma", *_continuity(setting)),
-        Assumption("information_gain", *_worst([_growth(kernel) for kernel in setting.kernels])),
+        Assumption("process_noise", *_process_noise(premises, facts)),
+        Assumption("rkhs", *_rkhs(premises, facts)),
+        Assumption("prior_knowledge", *_prior_knowledge(premises, facts)),
+        Assumption("continuity_sigma", *_continuity(premises)),
+        Assumption("information_gain", *_worst([_growth(kernel) for kernel in premises.kernels])),
     )
 
 
 Verdict = tuple[Standing, str]
 
 
-def _process_noise(setting: Setting, task: Task | None) -> Verdict:
-    if task is None:
-        return "given", f"the noise is taken to be Gaussian with sigma_w = {setting.noise:g} in every output."
-    true, modelled = np.asarray(task.process_noise), np.asarray(task.prior.noise) * np.asarray(task.prior.scale)
-    if np.allclose(true, modelled, rtol=1e-6):
+def _process_noise(premises: Premises, facts: TaskFacts | None) -> Verdict:
+    if facts is None:
+        return "given", f"the noise is taken to be Gaussian with sigma_w = {premises.noise:g} in every output."
+    true, modelled = facts.true_noise, facts.modelled_noise
+    if true is None:
+        return "not checkable", f"the noise of the true system is not known; the model says {_list(modelled)}."
+    if all(math.isclose(t, m, rel_tol=1e-6) for t, m in zip(true, modelled, strict=True)):
         return "given", "the model's noise is that of the true system."
-    if not true.any():
+    if not any(true):
         return "violated", "the true system is free of noise; the bound on costs needs Gaussian noise of size sigma_w."
     return "violated", f"the true noise is {_list(true)}, and the model says {_list(modelled)}."
 
 
-def _list(values: np.ndarray) -> str:
+def _list(values: Sequence[float]) -> str:
     return ", ".join(f"{v:.3g}" for v in values)
 
 
-def _rkhs(setting: Setting, task: Task | None) -> Verdict:
-    source = "as stated" if task is None else task.prior.bound_source
-    if setting.bound is None:
+def _rkhs(premises: Premises, facts: TaskFacts | None) -> Verdict:
+    source = "as stated" if facts is None else facts.bound_source
+    if premises.bound is None:
         return "not checkable", f"no bound B on the norm of the mismatch is known ({source})."
-    return "given", f"B = {setting.bound:g}; {source}."
+    return "given", f"B = {premises.bound:g}; {source}."
 
 
-def _prior_knowledge(setting: Setting, task: Task | None) -> Verdict:
-    if setting.bound is None:
+def _prior_knowledge(premises: Premises, facts: TaskFacts | None) -> Verdict:
+    if premises.bound is None:
         return "not checkable", "without B the set of dynamics that must all be safe is not known."
-    if task is not None and (cost := first_step_cost(task)) is not None and cost > task.budget:
-        return (
-            "violated",
-            f"no policy is safe on all dynamics within B sqrt(k) of the prior mean: whatever the first action, one of "
-            f"them costs {cost:.3g} or more, and the budget is {task.budget:g}.",
-        )
-    if task is not None and task.margin is not None:
-        if setting.margin is None:
-            return "violated", "no policy keeps below the budget on all of F_0^B, as robust dynamic programming shows."
+    if facts is not None and (found := _against_budget(premises.budget, facts)):
+        return found
+    margin, robust = premises.margin, None if facts is None else facts.robust_margin
+    if margin is not None and robust is not None and margin <= robust:
         return (
             "checked",
-            f"some policy keeps Delta = {setting.margin:.3g} below the budget on all of F_0^B, as robust dynamic "
-            "programming shows.",
+            f"some policy keeps Delta = {margin:.3g} below the budget on all of F_0^B, as robust dynamic programming "
+            "shows.",
         )
-    if setting.margin is not None:
-        return "given", f"some policy is taken to keep Delta = {setting.margin:g} below the budget on all of F_0^B."
+    if margin is not None:
+        return "given", f"some policy is taken to keep Delta = {margin:g} below the budget on all of F_0^B."
     return "not checkable", "whether some policy is safe on all of F_0^B was not checked, and its margin is not known."
 
 
-MOST_OUTPUTS = 12
+def _against_budget(budget: float, facts: TaskFacts) -> Verdict | None:
+    """That no policy keeps to the budget on all of F_0^B, if that is known."""
+    cost = facts.first_step_cost
+    if cost is not None and cost > budget:
+        return (
+            "violated",
+            f"no policy is safe on all dynamics within B sqrt(k) of the prior mean: whatever the first action, one of "
+            f"them costs {cost:.3g} or more, and the budget is {budget:g}.",
+        )
+    if facts.robust_margin is not None and facts.robust_margin <= 0:
+        return "violated", "no policy keeps below the budget on all of F_0^B, as robust dynamic programming shows."
+    return None
 
 
-def first_step_cost(task: Task, actions: int = 256) -> float | None:
-    """A lower bound on what every policy costs on the worst dynamics of F_0^B, from its first step; None: not known.
-
-    min_a max_s c(x_0, a, mu(x_0, a) + s B sqrt(k)), over a dense set of actions and all signs s of the outputs, plus
-    the least cost of all further steps if costs are summed. The noise is left out.
-    """
-    prior, bound = task.prior, task.prior.bound
-    if bound is None or task.state_size > MOST_OUTPUTS:
-        return None
-    x = task.reset(jax.random.key(0))
-    unit = qmc.Sobol(task.action_size, rng=0).random_base2(int(np.log2(actions)))
-    low, high = np.asarray(task.action_low), np.asarray(task.action_high)
-    signs = jnp.asarray(list(itertools.product((-1.0, 1.0), repeat=task.state_size)), x.dtype)
-    kernels = prior.kernel if isinstance(prior.kernel, tuple) else (prior.kernel,) * task.state_size
-
-    def worst(a: jax.Array) -> jax.Array:
-        z = jnp.concatenate([x, a])
-        deviation = jnp.stack([jnp.sqrt(kernel(z, z)) for kernel in kernels]).astype(x.dtype)
-        reach = bound * jnp.asarray(prior.scale, x.dtype) * deviation
-        return jnp.max(jax.vmap(lambda s: task.cost(x, a, prior.mean(x, a) + s * reach))(signs))
-
-    first = float(jnp.min(jax.jit(jax.vmap(worst))(jnp.asarray(low + (high - low) * unit, x.dtype))))
-    return first if task.aggregation == "statewise" else first + (task.horizon - 1) * task.cost_limits[0]
-
-
-def _continuity(setting: Setting) -> Verdict:
+def _continuity(premises: Premises) -> Verdict:
     try:
-        steepest = setting.steepest
+        steepest = premises.steepest
     except UserError as error:
         return "not checkable", str(error)
     return "given", f"the kernel has L_k = {steepest:.3g}; that the prior mean is Lipschitz, too, is taken as given."

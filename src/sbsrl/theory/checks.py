@@ -4,7 +4,7 @@ import math
 
 from ..errors import UserError
 
-__all__ = ["at_least", "positive", "probability", "whole"]
+__all__ = ["at_least", "moderate", "positive", "probability", "whole"]
 
 
 def probability(name: str, value: float) -> float:
@@ -28,8 +28,31 @@ def at_least(name: str, value: float, least: float = 0.0) -> float:
     return float(value)
 
 
-def whole(name: str, value: float, least: int = 1) -> int:
-    """A whole number not below `least`."""
-    if not math.isfinite(value) or int(value) != value or value < least:
+def whole(name: str, value: float, least: int = 1, most: float = 1e15) -> int:
+    """A whole number between `least` and `most`."""
+    if value > most and value != math.inf:
+        raise UserError(f"{name}={_shown(value, 16)} is more than can be computed with, {most:.16g}.")
+    if not (least <= value <= most and int(value) == value):
         raise UserError(f"{name}={value:g} must be a whole number, at least {least}.")
     return int(value)
+
+
+SMALLEST, LARGEST = 1e-30, 1e30
+
+
+def moderate(name: str, value: float) -> float:
+    """0, or a number whose size lies between 1e-30 and 1e30: the formulas neither overflow nor lose it then."""
+    if value and not SMALLEST <= abs(value) <= LARGEST:
+        raise UserError(
+            f"{name}={_shown(value)} cannot be computed with: its size must lie between {SMALLEST:g} and {LARGEST:g}; "
+            "use other units."
+        )
+    return float(value)
+
+
+def _shown(value: float, digits: int = 6) -> str:
+    """The number in a few characters; a whole number need not fit into a float."""
+    try:
+        return f"{value:.{digits}g}"
+    except OverflowError:
+        return "1e308 or more" if value > 0 else "-1e308 or less"

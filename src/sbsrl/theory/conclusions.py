@@ -5,14 +5,15 @@ from collections.abc import Iterator, Sequence
 
 from .assumptions import Assumption
 from .calculator import Calculator
-from .words import number, power
+from .tightening import MOST_STEPS
+from .words import count, number, power
 
 __all__ = ["conclusions"]
 
 
 def conclusions(c: Calculator, assumptions: Sequence[Assumption] = ()) -> Iterator[str]:
     """One sentence or two for each thing that a user should know."""
-    if c.setting.bound is None:
+    if c.premises.bound is None:
         yield "No bound B on the mismatch is known, so neither M nor beta_n can be computed: nothing can be certified."
     else:
         yield from _guarantee(c)
@@ -40,34 +41,34 @@ def _needed(c: Calculator, zeta: float) -> str:
 
 
 def _guarantee(c: Calculator) -> Iterator[str]:
-    zeta, needed = number(c.setting.closeness), _needed(c, c.setting.closeness)
-    if c.setting.samples is None:
+    zeta, needed = number(c.premises.closeness), _needed(c, c.premises.closeness)
+    if c.premises.samples is None:
         yield f"The theory asks for {needed} samples at zeta = {zeta}."
-    elif c.tightening_suffices:
+        return
+    M = count(c.premises.samples)
+    if c.tightening_suffices:
         return  # there is more to say about the tightening in use
-    elif not c.enough(c.setting.closeness):
-        yield (
-            f"With M = {c.setting.samples} samples no guarantee holds: the theory asks for {needed} samples at "
-            f"zeta = {zeta}."
-        )
+    if not c.enough(c.premises.closeness):
+        yield f"With M = {M} samples no guarantee holds: the theory asks for {needed} samples at zeta = {zeta}."
     else:
         yield (
-            f"M = {c.setting.samples} samples of the prior are enough for zeta = {zeta}, where the theory asks for "
-            f"{needed}: if the assumptions hold, plans that keep {number(c.tightening(c.setting.closeness))} below the "
-            f"budget on every sample are safe in all episodes with probability {_promised(c)}."
+            f"M = {M} samples of the prior are enough for zeta = {zeta}, where the theory asks for {needed}: if the "
+            f"assumptions hold, plans that keep {number(c.tightening(c.premises.closeness))} below the budget on "
+            f"every sample are safe in all episodes with probability {_promised(c)}."
         )
 
 
 def _promised(c: Calculator) -> str:
     """1 - 2 delta: the samples and the confidence sets may fail."""
-    return f"1 - 2 delta = {number(1 - 2 * c.setting.delta)}"
+    return f"1 - 2 delta = {number(1 - 2 * c.premises.delta)}"
 
 
 def _horizon(c: Calculator) -> Iterator[str]:
-    M = c.setting.samples
-    if M is None or c.longest is None:
+    if c.premises.samples is None or c.longest is None:
         return
-    steps = "1 step" if c.longest == 1 else f"{c.longest} steps"
+    M, steps = count(c.premises.samples), "1 step" if c.longest == 1 else f"{count(c.longest)} steps"
+    if c.longest >= MOST_STEPS:
+        steps = f"more than {steps}"
     start = f"The longest episode that {M} samples certify with this kernel is {steps}"
     if c.longest == c.harmless and c.longest > 0:
         start += ", in which costs cannot differ by the margin whatever the dynamics is"
@@ -80,14 +81,14 @@ def _horizon(c: Calculator) -> Iterator[str]:
         yield f"{start}: they afford the exponent {number(c.affordable)}, and no zeta has so small a one."
     else:
         yield (
-            f"{start} (T = {c.setting.horizon}): the smallest zeta they certify is {number(c.smallest_zeta)}, which "
+            f"{start} (T = {c.premises.horizon}): the smallest zeta they certify is {number(c.smallest_zeta)}, which "
             f"asks for the tightening {number(c.tightening(c.smallest_zeta))}."
         )
 
 
 def _in_use(c: Calculator) -> Iterator[str]:
     """The tightening that a run uses."""
-    in_use = c.setting.tightening
+    in_use = c.premises.tightening
     if in_use is None:
         return
     if in_use == 0:
@@ -95,10 +96,11 @@ def _in_use(c: Calculator) -> Iterator[str]:
     elif math.isinf(c.covered):
         yield f"The tightening {number(in_use)} in use is more than costs can differ by: any sample will do."
     elif c.tightening_suffices:
+        M = count(c.premises.samples or 0)
         yield (
-            f"The tightening {number(in_use)} and the {c.setting.samples} samples in use are enough: it covers samples "
-            f"within zeta = {number(c.covered)}, for which the theory asks for {_needed(c, c.covered)} samples of the "
-            f"prior. If the assumptions hold, every episode is safe with probability {_promised(c)}."
+            f"The tightening {number(in_use)} and the {M} samples in use are enough: it covers samples within "
+            f"zeta = {number(c.covered)}, for which the theory asks for {_needed(c, c.covered)} samples of the prior. "
+            f"If the assumptions hold, every episode is safe with probability {_promised(c)}."
         )
     else:
         yield (
@@ -109,16 +111,16 @@ def _in_use(c: Calculator) -> Iterator[str]:
 
 def _vacuous(c: Calculator) -> Iterator[str]:
     """Numbers that say less than they seem to."""
-    setting = c.setting
-    if setting.margin is None:
+    premises = c.premises
+    if premises.margin is None:
         yield (
-            f"The margin Delta of safe policies is not known. The most optimistic value, {number(setting.room)}, was "
+            f"The margin Delta of safe policies is not known. The most optimistic value, {number(premises.room)}, was "
             "used: all that the budget leaves. A smaller one asks for a smaller zeta and more samples."
         )
-    if math.isinf(setting.closeness_limit):
+    if math.isinf(premises.closeness_limit):
         yield "Every zeta is admissible: whatever the dynamics, costs cannot differ by more than the margin."
-    if setting.delta >= 0.5:
-        yield f"delta = {number(setting.delta)} promises nothing: safety holds with probability 1 - 2 delta."
+    if premises.delta >= 0.5:
+        yield f"delta = {number(premises.delta)} promises nothing: safety holds with probability 1 - 2 delta."
     if not c.calibrated:
         yield (
             "The paper's beta_n is too narrow for sigma_w < 1: samples that are cut to it may be moved away from the "
@@ -126,6 +128,6 @@ def _vacuous(c: Calculator) -> Iterator[str]:
         )
     if c.vacuous_accuracy:
         yield (
-            f"The optimality theorem says nothing here: epsilon = {number(setting.accuracy)} and Delta_zeta leave no "
+            f"The optimality theorem says nothing here: epsilon = {number(premises.accuracy)} and Delta_zeta leave no "
             "policy to compare with."
         )

@@ -8,6 +8,7 @@ bin, so what is computed from a histogram is a bound, and remains one.
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -30,23 +31,33 @@ DEPTH = 90.0
 
 MOST_FEATURES = 10**6
 
+MOST_BINS, MOST_PAIRS = 2**17, 10**7
+"""The most bins of a product, and the most pairs of bins it is made of: beyond them the bins are made wider."""
+
 
 class Levels(NamedTuple):
-    """counts[b] features with a_n <= exp(-STEP (first + b)), and infinitely many more with sum a_n <= rest."""
+    """counts[b] features with a_n <= exp(-step (first + b)), and infinitely many more with sum a_n <= rest."""
 
     first: int
     counts: Float[np.ndarray, " L"]
     rest: float
+    step: float = STEP
 
     @property
     def suprema(self) -> Float[np.ndarray, " L"]:
         """a of each bin."""
-        return np.exp(-STEP * (self.first + np.arange(len(self.counts))))
+        return np.exp(-self.step * (self.first + np.arange(len(self.counts))))
 
     @property
     def total(self) -> float:
         """sum_n a_n, or a little more."""
         return float(self.counts @ self.suprema) + self.rest
+
+    def widened(self) -> "Levels":
+        """The same in bins twice as wide. Suprema are rounded up, so this is a bound wherever the finer ones are."""
+        counts = np.concatenate([np.zeros(self.first % 2), self.counts])
+        counts = np.append(counts, np.zeros(len(counts) % 2)).reshape(-1, 2).sum(axis=1)
+        return Levels(self.first // 2, counts, self.rest, 2 * self.step)
 
 
 def feature_levels(kernel: Kernel, limits: Limits) -> Levels:
@@ -109,14 +120,18 @@ def _squared_exponential(kernel: SquaredExponential, limits: Limits) -> Levels:
 
     phi_n(u)^2 is the probability of n under a Poisson law of mean u^2; on |u| <= r it is largest at u^2 = min(r^2, n).
     """
-    each = [_taylor(u**2) for u in np.asarray(finite(limits, kernel)) / np.asarray(kernel.lengthscales)]
-    levels = each[0]
-    for other in each[1:]:
-        levels = _product(levels, other)
-    return levels
+    scaled = np.asarray(finite(limits, kernel)) / np.asarray(kernel.lengthscales)
+    return _taylor_product(tuple((scaled**2).tolist()), DEPTH)
 
 
-def _taylor(mean: float) -> Levels:
+@lru_cache(maxsize=16)
+def _taylor_product(means: tuple[float, ...], depth: float) -> Levels:
+    """The features of all dimensions. The bounds on small balls and on information ask for the same ones."""
+    return reduce(_product, [_taylor(mean, depth) for mean in means])
+
+
+@lru_cache(maxsize=16)
+def _taylor(mean: float, depth: float) -> Levels:
     """The features of one dimension, for (r / l)^2 = mean."""
     if mean == 0:
         return Levels(0, np.ones(1), 0.0)
@@ -126,7 +141,7 @@ def _taylor(mean: float) -> Levels:
     peak = np.minimum(n, mean)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_a = np.where(n == 0, 0.0, (n * np.log(peak) - peak - gammaln(n + 1)) / 2)
-    kept = (log_a >= -DEPTH) | (n <= mean)
+    kept = (log_a >= -depth) | (n <= mean)
     last = int(np.flatnonzero(kept)[-1])
     # Beyond the peak each supremum is sqrt(mean / n) < 1 times the one before: a geometric series bounds the rest.
     ratio = math.sqrt(mean / (last + 2))
@@ -146,25 +161,48 @@ def _of_suprema(suprema: Sequence[float] | Float[np.ndarray, " n"], rest: float)
 
 
 def _scale(levels: Levels, factor: float) -> Levels:
-    shift = math.floor(-math.log(factor) / STEP)
-    return Levels(levels.first + shift, levels.counts, levels.rest * factor)
+    shift = math.floor(-math.log(factor) / levels.step)
+    return levels._replace(first=levels.first + shift, rest=levels.rest * factor)
 
 
 def _union(left: Levels, right: Levels) -> Levels:
+    left, right = _alike(left, right)
     first = min(left.first, right.first)
     last = max(side.first + len(side.counts) for side in (left, right))
     counts = np.zeros(last - first)
     for side in (left, right):
         start = side.first - first
         counts[start : start + len(side.counts)] += side.counts
-    return Levels(first, counts, left.rest + right.rest)
+    return Levels(first, counts, left.rest + right.rest, left.step)
 
 
 def _product(left: Levels, right: Levels) -> Levels:
-    """All products: every bin of one with every bin of the other."""
+    """All products: every bin of one with every bin of the other, in wider bins where those are too many."""
+    left, right = _alike(left, right)
+    while _work(left, right) > MOST_PAIRS or len(left.counts) + len(right.counts) > MOST_BINS:
+        left, right = left.widened(), right.widened()
     few, many = sorted((left, right), key=lambda side: np.count_nonzero(side.counts))
     counts = np.zeros(len(left.counts) + len(right.counts) - 1)
-    for b in np.flatnonzero(few.counts):
-        counts[b : b + len(many.counts)] += few.counts[b] * many.counts
-    rest = left.total * right.rest + left.rest * (right.total - right.rest)
-    return Levels(left.first + right.first, counts, rest)
+    with np.errstate(over="ignore"):
+        for b in np.flatnonzero(few.counts):
+            counts[b : b + len(many.counts)] += few.counts[b] * many.counts
+        rest = left.total * right.rest + left.rest * (right.total - right.rest)
+        product = Levels(left.first + right.first, counts, rest, left.step)
+        if not math.isfinite(product.total):
+            raise UserError("the kernel has more features than can be counted; use longer length scales.")
+    return product
+
+
+def _alike(left: Levels, right: Levels) -> tuple[Levels, Levels]:
+    """Both in bins of the same width."""
+    while left.step < right.step:
+        left = left.widened()
+    while right.step < left.step:
+        right = right.widened()
+    return left, right
+
+
+def _work(left: Levels, right: Levels) -> int:
+    """How many pairs of bins a product takes."""
+    few, many = sorted((left, right), key=lambda side: np.count_nonzero(side.counts))
+    return int(np.count_nonzero(few.counts)) * len(many.counts)

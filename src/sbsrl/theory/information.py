@@ -90,17 +90,32 @@ def tail_gain(levels: Levels, supremum: float, noise: float, points: float) -> f
 
     The p largest features are a kernel of rank p; the others have sum phi_n(z)^2 <= tail_p = sum a_n^2.
     """
-    positive("sigma_w", noise)
     at_least("sigma_max", supremum)
+    return _finite_rank_gain(_tails(levels), supremum, noise, points)
+
+
+Ranks = tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]
+"""Kernels of finite rank that approximate another: their ranks, and at most how much they leave of k(z, z)."""
+
+
+def _tails(levels: Levels) -> Ranks:
+    """The largest features, in all numbers: ranks and tails."""
+    squares, rest = (levels.counts * levels.suprema**2)[::-1].cumsum()[::-1], levels.rest * levels.rest
+    used = levels.counts > 0
+    tails = (np.append(squares[1:], 0.0) + rest)[used]
+    if not len(tails):  # no feature is counted; the formula, which divides by the rank, increases with it
+        return np.full(1, 1e-12), np.full(1, rest)
+    return levels.counts.cumsum()[used], tails
+
+
+def _finite_rank_gain(ranks_and_left: Ranks, supremum: float, noise: float, points: float) -> float:
+    """min over p of p/2 ln(1 + N sigma_max / (p sigma_w^2)) + N left_p / (2 sigma_w^2); at most that of new points."""
+    positive("sigma_w", noise)
     at_least("the number of points", points)
-    squares = (levels.counts * levels.suprema**2)[::-1].cumsum()[::-1]
-    tails = np.append(squares[1:], 0.0) + levels.rest**2
-    ranks = levels.counts.cumsum()
-    used = (levels.counts > 0) & (ranks > 0)
-    ranks, tails = ranks[used], tails[used]
-    values = ranks / 2 * np.log1p(points * supremum / (ranks * noise**2)) + points * tails / (2 * noise**2)
-    best = float(values.min()) if len(values) else points * levels.rest**2 / (2 * noise**2)
-    return min(best, points / 2 * math.log1p(supremum / noise**2))
+    ranks, left = ranks_and_left
+    with np.errstate(over="ignore"):
+        values = ranks / 2 * np.log1p(points * supremum / ranks / noise**2) + points * left / (2 * noise**2)
+    return min(float(np.min(values, initial=math.inf)), points / 2 * math.log1p(supremum / noise**2))
 
 
 def net_gain(kernel: Stationary, limits: Limits, noise: float, points: float) -> float:
@@ -108,10 +123,10 @@ def net_gain(kernel: Stationary, limits: Limits, noise: float, points: float) ->
 
     For any stationary kernel; the net has p = prod ceil(width_i / cell) points, and the best cell is taken.
     """
-    return _net_gain(_nets(kernel, limits), noise, points)
+    return _finite_rank_gain(_nets(kernel, limits), 1.0, noise, points)
 
 
-def _nets(kernel: Stationary, limits: Limits) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
+def _nets(kernel: Stationary, limits: Limits) -> Ranks:
     """Of finer and finer nets how many points they have, and what they leave of k(z, z)."""
     half = np.asarray(finite(limits, kernel)) / np.asarray(kernel.lengthscales)
     ranks, left = [], []
@@ -123,14 +138,6 @@ def _nets(kernel: Stationary, limits: Limits) -> tuple[Float[np.ndarray, " K"], 
         ranks.append(rank)
         left.append(min(1.0, increment(kernel, radius) ** 2))  # 1 - k^2 = (1 - k)(1 + k) <= 2 (1 - k)
     return np.array(ranks), np.array(left)
-
-
-def _net_gain(nets: tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]], noise: float, points: float) -> float:
-    positive("sigma_w", noise)
-    at_least("the number of points", points)
-    ranks, left = nets
-    values = ranks / 2 * np.log1p(points / (ranks * noise**2)) + points * left / (2 * noise**2)
-    return min(float(values.min()), points / 2 * math.log1p(1 / noise**2))
 
 
 def information_gain(kernel: Kernel, limits: Limits, noise: float) -> Gain:
@@ -151,13 +158,23 @@ def information_gain(kernel: Kernel, limits: Limits, noise: float) -> Gain:
         rank = kernel.rank
         return lambda points: rank_gain(rank, supremum, noise, points)
     if expandable(kernel):
-        levels = feature_levels(kernel, limits)
-        return lambda points: tail_gain(levels, supremum, noise, points)
+        ranks = _approximations(kernel, limits)
+        return lambda points: _finite_rank_gain(ranks, supremum, noise, points)
     if isinstance(kernel, Stationary):
         nets = _nets(kernel, limits)
-        return lambda points: _net_gain(nets, noise, points)
+        return lambda points: _finite_rank_gain(nets, 1.0, noise, points)
     if isinstance(kernel, Sum):
         # ln det(I + A + B) <= ln det(I + A) + ln det(I + B)
         left, right = (information_gain(side, limits, noise) for side in (kernel.left, kernel.right))
         return lambda points: left(points) + right(points)
     raise UserError(f"no bound on the information gain of {kernel.describe()} is known; use sums of known kernels.")
+
+
+def _approximations(kernel: Kernel, limits: Limits) -> Ranks:
+    """By the kernel's features, or by nets where those are too many to be counted."""
+    try:
+        return _tails(feature_levels(kernel, limits))
+    except UserError:
+        if not isinstance(kernel, Stationary):
+            raise
+        return _nets(kernel, limits)

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .checks import at_least, positive, whole
-from .tightening import Episodes
+from .tightening import EpisodeShape
 
 __all__ = ["mean_lipschitz", "perturbation_bound", "uncertainty_holder"]
 
@@ -28,16 +28,16 @@ def mean_lipschitz(
 
 
 def perturbation_bound(
-    distance: float, uncertainty_holder: float, mean_lipschitz: float, supremum: float, episodes: Episodes
+    distance: float, uncertainty_holder: float, mean_lipschitz: float, supremum: float, shape: EpisodeShape
 ) -> float:
     """How much less another policy may see: with e = |pi' - pi|,
 
     |J_{s_n}(pi', mu_n) - J_{s_n}(pi, mu_n)| <= sqrt(e) T (L_s + T L_{mu_n} sqrt(d_x sigma_max e) / sigma_w).
     """
-    episodes.check()
+    shape.check()
     at_least("the distance of the policies", distance)
     at_least("L_s", uncertainty_holder)
     at_least("L_mu", mean_lipschitz)
-    T, root = episodes.horizon, math.sqrt(distance)
-    drift = T * mean_lipschitz * math.sqrt(episodes.outputs * at_least("sigma_max", supremum)) * root / episodes.noise
+    T, root = shape.horizon, math.sqrt(distance)
+    drift = T * mean_lipschitz * math.sqrt(shape.outputs * at_least("sigma_max", supremum)) * root / shape.noise
     return root * T * (uncertainty_holder + drift)

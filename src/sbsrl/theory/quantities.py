@@ -10,7 +10,7 @@ from .calculator import DEEPEST, Calculator
 from .exploration import VARIANCE_SUM_FACTORS
 from .lipschitz import uncertainty_holder
 from .samples import closeness_exponent, failure_probability, log_sample_count, resampling_delta
-from .tightening import tightening
+from .tightening import MOST_STEPS, tightening
 from .words import number, power
 
 __all__ = ["EPISODES", "Quantity", "Status", "Unit", "quantities"]
@@ -41,7 +41,7 @@ def quantities(c: Calculator) -> Iterator[Quantity]:
     """All of them, group by group."""
     yield from _tightening(c)
     yield from _samples(c)
-    if c.setting.samples is not None:
+    if c.premises.samples is not None:
         yield from _in_use(c)
     yield from _confidence(c)
     yield from _exploration(c)
@@ -72,26 +72,26 @@ def _log10(log: Callable[[], float]) -> Callable[[], float]:
 
 
 def _tightening(c: Calculator) -> Iterator[Quantity]:
-    setting, zeta = c.setting, c.setting.closeness
-    row, known = partial(_row, "tightening"), setting.margin is not None
+    premises, zeta = c.premises, c.premises.closeness
+    row, known = partial(_row, "tightening"), premises.margin is not None
     believed: Status = "certified" if known else "heuristic"
     yield row(
         "Delta",
         "margin of safe policies",
-        lambda: setting.largest_margin,
+        lambda: premises.largest_margin,
         "cost",
         "given (assumption prior_knowledge)" if known else "not known: the most optimistic value",
         believed,
     )
     yield _largest_zeta(c, believed)
-    chosen = "given" if setting.zeta is not None else "chosen: 0.9 of zeta_max"
+    chosen = "given" if premises.zeta is not None else "chosen: 0.9 of zeta_max"
     yield row("zeta", "closeness of a sample", lambda: zeta, "scale", chosen, believed)
     for form, how in (("sharp", "by coupling"), ("paper", "zeta sqrt(d_x) T^2 C_max / sigma_w")):
         name = "tightening for zeta" if form == "sharp" else "the same in the paper"
         symbol = "Delta_zeta" if form == "sharp" else "Delta_zeta'"
-        yield row(symbol, name, partial(tightening, zeta, setting.episodes, form), "cost", how)
-    if setting.tightening is not None:
-        yield from _tightening_in_use(c, setting.tightening)
+        yield row(symbol, name, partial(tightening, zeta, premises.shape, form), "cost", how)
+    if premises.tightening is not None:
+        yield from _tightening_in_use(c, premises.tightening)
 
 
 def _largest_zeta(c: Calculator, status: Status) -> Quantity:
@@ -99,7 +99,7 @@ def _largest_zeta(c: Calculator, status: Status) -> Quantity:
         "tightening",
         "zeta_max",
         "largest zeta",
-        lambda: c.setting.closeness_limit,
+        lambda: c.premises.closeness_limit,
         "scale",
         "Delta_zeta stays below Delta",
         status,
@@ -136,16 +136,24 @@ METHODS = {
 
 
 def _samples(c: Calculator) -> Iterator[Quantity]:
-    row, zeta = partial(_row, "samples"), c.setting.closeness
-    how = "; ".join(METHODS[method] for method in c.methods(zeta))
-    if len(c.setting.kernels) > 1:
+    row, zeta = partial(_row, "samples"), c.premises.closeness
+    how = "; ".join(METHODS.get(method, "") for method in c.methods(zeta))
+    if len(c.premises.kernels) > 1:
         how += "; mean over outputs"
-    yield row("phi", "small-ball exponent", lambda: c.small_ball(zeta), "nats", how)
+    yield row("phi", "small-ball exponent", partial(_small_ball, c, zeta), "nats", how)
     yield row("x", "exponent of one sample", lambda: c.exponent(zeta), "nats", "d_x (B^2/2 + phi): close with e^-x")
     needed = _log10(partial(c.log_samples, zeta))
     yield row("M(zeta)", "samples needed", needed, "log10", "ln delta / ln(1 - e^-x)")
     yield from _simulated(c)
     yield from _resampled(c)
+
+
+def _small_ball(c: Calculator, zeta: float) -> float:
+    """phi, or a complaint that says why it has no bound."""
+    unknown = [method for method in c.methods(zeta) if method not in METHODS]
+    if unknown:
+        raise UserError(unknown[0])
+    return c.small_ball(zeta)
 
 
 def _simulated(c: Calculator) -> Iterator[Quantity]:
@@ -157,8 +165,8 @@ def _simulated(c: Calculator) -> Iterator[Quantity]:
         yield phi._replace(text=f"> {DEEPEST:g}", how=f"no simulation beyond {DEEPEST:g} nats") if deep else phi
         return
     yield phi._replace(how=f"subset simulation +- {c.simulated.error:.2g}, no bound")
-    exponent = partial(closeness_exponent, small_ball=phi.value, outputs=c.setting.outputs)
-    needed = _log10(lambda: log_sample_count(exponent(c.bound), c.setting.delta))
+    exponent = partial(closeness_exponent, small_ball=phi.value, outputs=c.premises.outputs)
+    needed = _log10(lambda: log_sample_count(exponent(c.bound), c.premises.delta))
     yield row("M~(zeta)", "samples, by simulation", needed, "log10", "M(zeta) with phi~ for phi", "estimated")
 
 
@@ -166,8 +174,8 @@ def _resampled(c: Calculator) -> Iterator[Quantity]:
     """The variant of appendix A: new samples from the posterior before every episode."""
     n = EPISODES[-1]
     shares = {
-        "M_10": (f"drawn anew, {n + 1} episodes", resampling_delta(c.setting.delta, n, n + 1), f"delta / {n + 1}"),
-        "M_10'": ("drawn anew, without end", resampling_delta(c.setting.delta, n), "6 delta/(pi (n+1))^2"),
+        "M_10": (f"drawn anew, {n + 1} episodes", resampling_delta(c.premises.delta, n, n + 1), f"delta / {n + 1}"),
+        "M_10'": ("drawn anew, without end", resampling_delta(c.premises.delta, n), "6 delta/(pi (n+1))^2"),
     }
     for symbol, (name, delta, share) in shares.items():
 
@@ -185,12 +193,12 @@ def _of_beta(c: Calculator) -> Status:
 
 def _in_use(c: Calculator) -> Iterator[Quantity]:
     """What the M in use buys."""
-    row, zeta = partial(_row, "what M samples buy"), c.setting.closeness
-    enough = c.setting.bound is not None and c.enough(zeta)
+    row, zeta = partial(_row, "what M samples buy"), c.premises.closeness
+    enough = c.premises.bound is not None and c.enough(zeta)
     yield row(
         "M",
         "samples in use",
-        lambda: c.setting.samples or 0,
+        lambda: c.premises.samples or 0,
         "",
         "enough for zeta" if enough else "chosen, not derived",
         "certified" if enough else "heuristic",
@@ -199,7 +207,7 @@ def _in_use(c: Calculator) -> Iterator[Quantity]:
     yield _failure(c)
     yield row("zeta(M)", "smallest zeta they certify", lambda: _bought(c), "scale", "where M(zeta) = M")
     needs = row("Delta(M)", "tightening that needs", lambda: c.tightening(_bought(c)), "cost", "Delta_zeta at zeta(M)")
-    if needs.value is not None and needs.value >= c.setting.largest_margin:
+    if needs.value is not None and needs.value >= c.premises.largest_margin:
         needs = needs._replace(status="impossible", how="not below the margin Delta")
     yield needs
     yield _longest(c)
@@ -215,7 +223,7 @@ def _bought(c: Calculator) -> float:
 
 
 def _failure(c: Calculator) -> Quantity:
-    exponent = partial(c.exponent, c.setting.closeness)
+    exponent = partial(c.exponent, c.premises.closeness)
     found = _row(
         "what M samples buy",
         "delta(M)",
@@ -227,50 +235,51 @@ def _failure(c: Calculator) -> Quantity:
     if found.value is None or found.value < 1 - 1e-6:
         return found
     missing = (exponent() - c.log_in_use) / math.log(10)
-    return found._replace(text=f"1 - 10^-{missing:.0f}", how=f"{found.how}: nothing is promised")
+    return found._replace(text=f"1 - {power(-missing)}", how=f"{found.how}: nothing is promised")
 
 
 def _longest(c: Calculator) -> Quantity:
     row = partial(_row, "what M samples buy", "T(M)", "longest episode certified")
-    if c.setting.bound is None:
+    if c.premises.bound is None:
         return row(lambda: c.bound, "steps", "")
     if c.longest is None:
         found = row(lambda: math.inf, "steps", "")
         return found._replace(text="any", status="certified", how="a cost never exceeds the margin")
     harmless = c.longest == c.harmless and c.longest > 0
     how = "costs so little for any dynamics" if harmless else "largest T with Delta_zeta < Delta"
-    return row(lambda: c.longest or 0, "steps", how)
+    found = row(lambda: c.longest or 0, "steps", how)
+    return found._replace(text=f"> {found.text}") if c.longest >= MOST_STEPS else found
 
 
 def _confidence(c: Calculator) -> Iterator[Quantity]:
-    row, setting = partial(_row, "confidence"), c.setting
-    yield row("sigma_max", "largest k(z, z)", lambda: setting.supremum, "", "from the kernel and the limits")
+    row, premises = partial(_row, "confidence"), c.premises
+    yield row("sigma_max", "largest k(z, z)", lambda: premises.supremum, "", "from the kernel and the limits")
     for n in EPISODES[1:]:
-        points = n * setting.horizon
+        points = n * premises.horizon
         trivial = c.gain(points) >= 0.999 * c.trivial_gain(points)
         how = "trivial: every point counts as new" if trivial else "upper bound for any points"
         yield row(f"gamma_{points}", f"information, n = {n}", partial(c.gain, points), "nats", how)
     width = "B + sqrt(2(gamma+1+ln(d_x/delta)))"
-    if setting.convention == "paper":
+    if premises.convention == "paper":
         width = "B + sigma_w sqrt(..): too narrow" if not c.calibrated else "B + sigma_w sqrt(..)"
     yield row("beta_0", "confidence width, n = 0", lambda: c.bound, "", "B")
     for n in EPISODES[1:]:
         yield row(f"beta_{n}", f"confidence width, n = {n}", partial(c.width, n), "", width, _of_beta(c))
-    yield row("L_k", "Lipschitz constant of k", lambda: setting.steepest, "", "of k(z, .) on the box")
-    holder = partial(uncertainty_holder, outputs=setting.outputs)
-    yield row("L_s", "Hoelder constant of s_n", lambda: holder(setting.steepest), "", "sqrt(2 d_x L_k)")
+    yield row("L_k", "Lipschitz constant of k", lambda: premises.steepest, "", "of k(z, .) on the box")
+    holder = partial(uncertainty_holder, outputs=premises.outputs)
+    yield row("L_s", "Hoelder constant of s_n", lambda: holder(premises.steepest), "", "sqrt(2 d_x L_k)")
 
 
 def _exploration(c: Calculator) -> Iterator[Quantity]:
-    row, setting = partial(_row, "exploration"), c.setting
-    chosen: Status = "certified" if setting.epsilon is not None else "heuristic"
-    how = "given" if setting.epsilon is not None else "half of what Delta_zeta leaves"
-    accuracy = row("epsilon", "accuracy of returns", lambda: setting.accuracy, "return", how, chosen)
+    row, premises = partial(_row, "exploration"), c.premises
+    chosen: Status = "certified" if premises.epsilon is not None else "heuristic"
+    how = "given" if premises.epsilon is not None else "half of what Delta_zeta leaves"
+    accuracy = row("epsilon", "accuracy of returns", lambda: premises.accuracy, "return", how, chosen)
     if c.vacuous_accuracy:
         accuracy = accuracy._replace(status="impossible", how="epsilon + Delta_zeta leaves nothing of the budget")
     yield accuracy
-    steps = "T" if setting.delay or setting.form == "paper" else "(T-1)"
-    factor = f"G_max {steps} beta_n/" + ("(sigma_w sqrt(2 pi))" if setting.form == "sharp" else "sigma_w")
+    steps = "T" if premises.delay or premises.form == "paper" else "(T-1)"
+    factor = f"G_max {steps} beta_n/" + ("(sigma_w sqrt(2 pi))" if premises.form == "sharp" else "sigma_w")
     for n in EPISODES:
         status = _of_beta(c) if n else "certified"
         yield row(f"lambda_{n}", f"error per s_n, n = {n}", partial(c.return_factor, n), "", factor, status)

@@ -91,7 +91,12 @@ def failure_probability(exponent: float, log_samples: float) -> float:
     return math.exp(-math.exp(min(log_samples + _log_rate(exponent), 700.0)))
 
 
-LEAST_LOG_ZETA = -600.0
+DECADES = 260.0
+"""The search goes so many decades below the largest zeta."""
+
+
+LEAST_LOG = -700.0
+"""ln of about the smallest number that has all its digits."""
 
 
 def smallest_closeness(
@@ -99,7 +104,7 @@ def smallest_closeness(
 ) -> float | None:
     """The smallest zeta <= most that M samples certify with probability 1 - delta; None if not even `most`.
 
-    phi decreases, so this is one bisection on ln zeta.
+    phi decreases, so this is one bisection on ln zeta, over `DECADES` decades.
     """
     positive("the largest zeta", most)
     room = affordable_exponent(log_samples, delta)
@@ -111,8 +116,9 @@ def smallest_closeness(
     if not enough(most):
         return None
     low, high = math.log(most) - 1, math.log(most)
-    while low > LEAST_LOG_ZETA and enough(math.exp(low)):
-        low, high = max(low - (high - low) * 2, LEAST_LOG_ZETA), low
+    least = max(high - DECADES * math.log(10), LEAST_LOG)
+    while low > least and enough(math.exp(low)):
+        low, high = max(low - (high - low) * 2, least), low
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)

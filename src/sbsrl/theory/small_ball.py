@@ -28,6 +28,7 @@ __all__ = [
     "chaining_exponent",
     "levels_exponent",
     "small_ball",
+    "small_ball_curve",
     "two_sided",
 ]
 
@@ -38,6 +39,10 @@ class Exponent(NamedTuple):
     value: float
     method: str
     """`exact`, or the name of the bound."""
+
+
+Curve = Callable[[float], Exponent]
+"""phi as a function of zeta."""
 
 
 def two_sided(c: Float[np.ndarray, "..."] | float) -> Float[np.ndarray, "..."]:
@@ -81,21 +86,22 @@ def box_exponent(suprema: Sequence[float], zeta: float) -> float:
     if len(a) == 1:
         return float(two_sided(1 / a[0]))
     saddle = _saddle(a)
-    u = np.linspace(-9, 9, 1801)
+    u = np.linspace(0, 9, 901)  # at -u the integrand is the conjugate
     width = saddle / math.sqrt(len(a))
     angle = math.pi / 7  # beyond pi / 4 from the imaginary axis erfcx grows
     s = saddle + width * (math.sin(angle) * (1 - np.cosh(u)) + 1j * math.cos(angle) * np.sinh(u))
     slope = width * (-math.sin(angle) * np.sinh(u) + 1j * math.cos(angle) * np.cosh(u))
     peak = _log_transform(np.array([saddle]), a).real[0] + saddle
     values = np.exp(s + _log_transform(s, a) - peak) / s * slope
-    integral = float(np.sum(values).imag * (u[1] - u[0])) / (2 * math.pi)
+    integral = float((2 * np.sum(values).imag - values[0].imag) * (u[1] - u[0])) / (2 * math.pi)
     return float(max(-(peak + math.log(integral)), 0.0))
 
 
 def _log_transform(s: Inexact[np.ndarray, " n"], a: Float[np.ndarray, " p"]) -> Complex[np.ndarray, " n"]:
-    """ln prod_i E exp(-s a_i |w_i|)."""
-    z = np.asarray(s, complex)[:, None] * a[None, :] / math.sqrt(2)
-    return np.sum(np.log(wofz(1j * z)), axis=1)
+    """ln prod_i E exp(-s a_i |w_i|), equal a_i at once."""
+    different, times = np.unique(a, return_counts=True)
+    z = np.asarray(s, complex)[:, None] * different[None, :] / math.sqrt(2)
+    return np.log(wofz(1j * z)) @ times.astype(complex)
 
 
 def _saddle(a: Float[np.ndarray, " p"]) -> float:
@@ -122,6 +128,14 @@ _MINUS_LOG_H = math.log(2 * math.pi) / 2 - math.log(2) + np.exp(2 * _LOG_C) / 2 
 """-ln h(c), h(c) = 2 pdf(c) / P(|xi| < c) = -d/dc of -ln P(|xi| < c), which decreases."""
 
 
+SHARE = 1e-3
+"""The part of zeta that is kept for the features that are not counted."""
+MOST_MISSED = 1e-3
+"""The largest probability, by Markov's inequality, with which they may exceed that part."""
+NEGLIGIBLE = 1e-10
+"""By how much that probability may grow if the smallest features are not counted either."""
+
+
 def levels_exponent(levels: Levels, zeta: float) -> float:
     """phi(zeta) <= min { sum_n -ln P(|xi_n| < c_n) : sum_n a_n c_n = zeta }, by one bisection.
 
@@ -130,13 +144,17 @@ def levels_exponent(levels: Levels, zeta: float) -> float:
     P(sum_rest a_n |xi_n| > t) <= sqrt(2 / pi) rest / t.
     """
     positive("zeta", zeta)
-    share = 1e-3 if levels.rest > 0 else 0.0
-    missed = math.sqrt(2 / math.pi) * levels.rest / (share * zeta) if share else 0.0
-    if missed > 1e-3:
-        raise UserError(f"zeta={zeta:g} is smaller than the expansion in features resolves; use a larger one.")
     used = levels.counts > 0
-    count, a = levels.counts[used], levels.suprema[used]
-    return _cheapest(count, count * a, (1 - share) * zeta) - math.log1p(-missed)
+    count, price, rest = levels.counts[used], (levels.counts * levels.suprema)[used], levels.rest
+    if rest == 0:
+        return _cheapest(count, price, zeta)
+    room = SHARE * zeta * math.sqrt(math.pi / 2)
+    if rest > MOST_MISSED * room:
+        raise UserError(f"zeta={zeta:g} is smaller than the expansion in features resolves; use a larger one.")
+    onwards = price[::-1].cumsum()[::-1]
+    counted = onwards > max(NEGLIGIBLE * room, 1e-6 * rest)
+    missed = (rest + float(np.max(onwards[~counted], initial=0.0))) / room
+    return _cheapest(count[counted], price[counted], (1 - SHARE) * zeta) - math.log1p(-missed)
 
 
 def _cheapest(count: Float[np.ndarray, " L"], price: Float[np.ndarray, " L"], room: float) -> float:
@@ -147,6 +165,8 @@ def _cheapest(count: Float[np.ndarray, " L"], price: Float[np.ndarray, " L"], ro
     """
     if not len(count):
         return 0.0
+    if not np.all(np.isfinite(price)):
+        return math.inf
     log_share = np.log(price) - np.log(count)
 
     def widths(log_lambda: float) -> Float[np.ndarray, " L"]:
@@ -158,7 +178,8 @@ def _cheapest(count: Float[np.ndarray, " L"], price: Float[np.ndarray, " L"], ro
         low, high = (middle, high) if float(price @ widths(middle)) > room else (low, middle)
     c = widths(high)
     c *= room / float(price @ c)
-    return float(count @ two_sided(c))
+    with np.errstate(over="ignore"):
+        return float(count @ two_sided(c))
 
 
 def chaining_exponent(kernel: Stationary, limits: Limits, zeta: float) -> float:
@@ -172,15 +193,19 @@ def chaining_exponent(kernel: Stationary, limits: Limits, zeta: float) -> float:
     The rate is zeta^(-d / min(nu, 1)): right for rough kernels, too large for smooth ones. The best of several first
     nets is taken.
     """
-    positive("zeta", zeta)
+    return chaining_curve(kernel, limits)(positive("zeta", zeta))
+
+
+def chaining_curve(kernel: Stationary, limits: Limits) -> Callable[[float], float]:
+    """`chaining_exponent` as a function of zeta; the deviations d_k are computed once."""
     half = np.asarray(finite(limits, kernel)) / np.asarray(kernel.lengthscales)
     half = half[half > 0]
     if not len(half):
-        return float(two_sided(zeta))
+        return lambda zeta: float(two_sided(zeta))
     radius = float(np.linalg.norm(half))
     # the centres of the parts of a cell lie half of its half-width away
     deviation = cache(lambda k: increment(kernel, radius * 2.0**-k))
-    return min(_chain(kernel, len(half), radius, deviation, first, zeta) for first in range(8))
+    return lambda zeta: min(_chain(kernel, len(half), radius, deviation, first, zeta) for first in range(8))
 
 
 TAIL = 1e-3
@@ -195,11 +220,12 @@ def _chain(
 ) -> float:
     """The bound that starts with 2^(first d) cells."""
     alpha = holder(kernel)
+    q, step = 2 ** (-alpha / 2), power_increment(kernel, radius * 2.0**-first)
     a, count = [1.0], [2.0 ** (first * d)]
     for k in range(first + 1, MOST_CELLS // d):
         # Beyond: c_k = TAIL zeta (1 - q) q^j, d_k <= C step^alpha, so x_k = c_k / d_k grows by 2^(alpha / 2) a level.
-        q = 2 ** (-alpha / 2)
-        x = TAIL * zeta * (1 - q) / power_increment(kernel, radius * 2.0**-k)
+        step *= 2**-alpha
+        x = TAIL * zeta * (1 - q) / step if step else math.inf
         log_missed = k * d * math.log(2) + math.log(4) - x * x / 2
         if x * x / 2 * (2**alpha - 1) > (d + 1) * math.log(2) and log_missed < -40:
             # Each further level adds less than half of the one before, and -ln(1 - p) <= 2 p.
@@ -212,40 +238,75 @@ def _chain(
 def small_ball(kernel: Kernel, limits: Limits, zeta: float) -> Exponent:
     """The smallest of all upper bounds that are known for this kernel on the box |z_i| <= limits_i."""
     positive("zeta", zeta)
+    return small_ball_curve(kernel, limits)(zeta)
+
+
+def small_ball_curve(kernel: Kernel, limits: Limits) -> Curve:
+    """`small_ball` as a function of zeta: what does not depend on zeta is computed once."""
     match kernel:
         case Scaled():
-            return small_ball(kernel.kernel, limits, zeta / math.sqrt(float(kernel.variance)))
+            inner, deviation = small_ball_curve(kernel.kernel, limits), math.sqrt(float(kernel.variance))
+            return lambda zeta: inner(zeta / deviation)
         case On():
-            return small_ball(kernel.kernel, mapped(kernel, limits), zeta)
+            return small_ball_curve(kernel.kernel, mapped(kernel, limits))
         case Linear():
-            suprema = np.asarray(finite(limits, kernel)) / np.asarray(kernel.lengthscales)
-            return Exponent(box_exponent(suprema.tolist(), zeta), "exact")
-    bounds = list(_bounds(kernel, limits, zeta))
+            suprema = (np.asarray(finite(limits, kernel)) / np.asarray(kernel.lengthscales)).tolist()
+            return lambda zeta: Exponent(box_exponent(suprema, zeta), "exact")
+    bounds = list(_bounds(kernel, limits))
     if not bounds:
         raise UserError(
             f"no bound on the small ball of {kernel.describe()} is known; use sums and multiples of known kernels, and "
             "products of those with an expansion in features."
         )
-    return min(bounds, key=lambda exponent: exponent.value)
+    return lambda zeta: _smallest(bounds, zeta)
 
 
-def _bounds(kernel: Kernel, limits: Limits, zeta: float) -> Iterator[Exponent]:
+def _smallest(bounds: Sequence[Curve], zeta: float) -> Exponent:
+    """The best bound of those that there are for this zeta; without any, why there is none."""
+    found, obstacle = [], UserError(f"zeta={zeta:g} has no bound.")
+    for bound in bounds:
+        try:
+            found.append(bound(zeta))
+        except UserError as error:
+            obstacle = error
+    if not found:
+        raise obstacle
+    return min(found, key=lambda exponent: exponent.value)
+
+
+def _bounds(kernel: Kernel, limits: Limits) -> Iterator[Curve]:
+    others = list(_other_bounds(kernel, limits))
     if expandable(kernel):
-        yield Exponent(levels_exponent(feature_levels(kernel, limits), zeta), "features")
-    elif isinstance(kernel, Sum):
-        yield _split(kernel, limits, zeta)
+        try:
+            levels = feature_levels(kernel, limits)
+            yield lambda zeta: Exponent(levels_exponent(levels, zeta), "features")
+        except UserError:  # there are too many features
+            if not others:
+                raise
+    yield from others
+
+
+def _other_bounds(kernel: Kernel, limits: Limits) -> Iterator[Curve]:
+    """Those that do without features."""
+    if isinstance(kernel, Sum) and not expandable(kernel):
+        yield _split_curve(kernel, limits)
     if isinstance(kernel, Stationary):
-        yield Exponent(chaining_exponent(kernel, limits, zeta), "chaining")
-    if kernel.rank is not None and math.isfinite(kernel.supremum(limits)):
-        yield Exponent(ball_exponent(kernel.rank, zeta / math.sqrt(kernel.supremum(limits))), "rank")
+        chaining = chaining_curve(kernel, limits)
+        yield lambda zeta: Exponent(chaining(zeta), "chaining")
+    rank, supremum = kernel.rank, kernel.supremum(limits)
+    if rank is not None and math.isfinite(supremum):
+        yield lambda zeta: Exponent(ball_exponent(rank, zeta / math.sqrt(supremum)), "rank")
 
 
-def _split(kernel: Sum, limits: Limits, zeta: float) -> Exponent:
+def _split_curve(kernel: Sum, limits: Limits) -> Curve:
     """P(sup |f + g| < zeta) >= P(sup |f| < a zeta) P(sup |g| < (1 - a) zeta): a bound for every share a."""
+    left, right = (small_ball_curve(side, limits) for side in (kernel.left, kernel.right))
 
-    def both(share: float) -> float:
-        left = small_ball(kernel.left, limits, share * zeta).value
-        return left + small_ball(kernel.right, limits, (1 - share) * zeta).value
+    def split(zeta: float) -> Exponent:
+        def both(share: float) -> float:
+            return left(share * zeta).value + right((1 - share) * zeta).value
 
-    best = minimize_scalar(both, bounds=(0.01, 0.99), method="bounded", options={"xatol": 0.01})
-    return Exponent(float(best.fun), "split")
+        best = minimize_scalar(both, bounds=(0.01, 0.99), method="bounded", options={"xatol": 0.01})
+        return Exponent(float(best.fun), "split")
+
+    return split

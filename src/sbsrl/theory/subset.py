@@ -26,6 +26,8 @@ SHARE = 0.1
 """p_0: each level keeps this share of the chains."""
 MOVES = 12
 """Markov moves between levels."""
+MOST_LEVELS = 2000
+"""Levels after which the simulation gives up: phi would be about 4600 if they were the usual ones."""
 
 
 class Estimate(NamedTuple):
@@ -94,13 +96,13 @@ def subset_simulation(
     xi = rng.standard_normal((chains, features.shape[1]))
     size = np.abs(xi @ features.T).max(axis=1)
     exponent, b = 0.0, 0.5
-    while True:
+    for _ in range(MOST_LEVELS):
         level = float(np.sort(size)[math.ceil(SHARE * chains) - 1])
-        if level <= zeta:
+        if level < zeta:
             return exponent - math.log(float(np.mean(size < zeta)))
         inside = np.flatnonzero(size <= level)
         if len(inside) == chains:
-            raise UserError(f"the chains got stuck at the level {level:g}; use more chains, or a larger zeta.")
+            break
         exponent -= math.log(len(inside) / chains)
         if exponent > deepest:
             return math.inf
@@ -112,3 +114,4 @@ def subset_simulation(
             accepted = new <= level
             xi[accepted], size[accepted] = proposal[accepted], new[accepted]
             b = min(1.0, max(1e-4, b * math.exp(float(np.mean(accepted)) - 0.3)))
+    raise UserError(f"the chains got stuck at the level {level:g}; use more chains, or a larger zeta.")

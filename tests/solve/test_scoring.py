@@ -1,4 +1,4 @@
-"""Candidates that are policies: judged lazily as if fully. Those that are actions are tested with the planner."""
+"""Candidates that are policies: scored lazily as if fully. Those that are actions are tested with the planner."""
 
 import equinox as eqx
 import jax
@@ -6,11 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.problem import Evaluation
-from sbsrl.solve.judge import ClosedLoop, Judge, OpenLoop
+from sbsrl.problem import Evaluation, Penalties
 from sbsrl.solve.lazy import evaluate_lazily
+from sbsrl.solve.scoring import ClosedLoop, OpenLoop, Scoring
 
 CANDIDATES, ELITES = 24, 5
+WEIGHTS = Penalties(cost=1000.0, exploration=10.0)
 
 
 def unknown():
@@ -19,11 +20,11 @@ def unknown():
 
 
 @eqx.filter_jit
-def judge(closed_loop, problem, pool, alive, known, binding, best):
-    judged = closed_loop.judge(problem, jnp.zeros(1, jnp.float32), pool, alive)
-    returns = jnp.where(alive, judged.returns, -jnp.inf)
+def evaluate(closed_loop, problem, pool, alive, known, binding, best):
+    scores = closed_loop.score(problem, WEIGHTS, jnp.zeros(1, jnp.float32), pool, alive)
+    returns = jnp.where(alive, scores.nominal, -jnp.inf)
     order = jnp.argsort(-binding)
-    return evaluate_lazily(judged.problem, returns, known, judged.gather, judged.hinge, order, best, 4)
+    return evaluate_lazily(scores.problem, WEIGHTS, returns, known, scores.gather, scores.hinge, order, best, 4)
 
 
 def pool_of(seed):
@@ -55,7 +56,7 @@ def test_full_evaluation_is_that_by_hand(small):
     """Single precision: values to 0.1 of penalties up to 1e4, violations to 2e-5, shares of the demand to 0.01."""
     world, pool = small(0), pool_of(0)
     for bound, threshold in demands(world, pool):
-        found = judge(*arguments(world, pool, bound, threshold), CANDIDATES).evaluation()
+        found = evaluate(*arguments(world, pool, bound, threshold), CANDIDATES).evaluation()
         value, violation, share = by_hand(world, pool, bound, threshold)
         np.testing.assert_allclose(found.value, value, atol=0.1)
         np.testing.assert_allclose(found.violation, violation, atol=2e-5)
@@ -65,7 +66,7 @@ def test_full_evaluation_is_that_by_hand(small):
 def arguments(world, pool, bound, threshold, alive=None, known=None):
     alive = jnp.ones(CANDIDATES, bool) if alive is None else alive
     known = unknown() if known is None else known
-    loop = ClosedLoop(world.policies, world.returns)
+    loop = ClosedLoop(world.policies, world.expectation)
     return loop, world.problem(bound, threshold), pool, alive, known, jnp.arange(13, dtype=jnp.float32)
 
 
@@ -83,7 +84,7 @@ def test_lazily_found_elites_are_those_of_full_evaluation(small, seed):
     world, pool = small(seed), pool_of(seed)
     for bound, threshold in demands(world, pool):
         given = arguments(world, pool, bound, threshold)
-        lazy, full = (judge(*given, best) for best in (ELITES, CANDIDATES))
+        lazy, full = (evaluate(*given, best) for best in (ELITES, CANDIDATES))
         np.testing.assert_array_equal(full.asked, CANDIDATES)
         assert np.sum(lazy.asked) < np.sum(full.asked)
         ours, theirs = lazy.evaluation(), full.evaluation()
@@ -99,13 +100,27 @@ def test_candidates_that_do_not_count_are_left_out_and_known_ones_are_not_evalua
     bound, threshold = demands(world, pool)[1]
     alive = jnp.arange(CANDIDATES) < 20
     known = Evaluation(*(part.at[3].set(v) for part, v in zip(unknown(), (7.0, 0.0, 123.0), strict=True)))
-    found = judge(*arguments(world, pool, bound, threshold, alive, known), CANDIDATES)
+    found = evaluate(*arguments(world, pool, bound, threshold, alive, known), CANDIDATES)
     evaluation = found.evaluation()
     np.testing.assert_array_equal(found.asked, 19)
     assert np.all(np.isneginf(evaluation.value[20:]))
     assert (evaluation.value[3], evaluation.violation[3], evaluation.information[3]) == (7, 0, 123)
 
 
-def test_both_are_judges(small):
-    assert isinstance(OpenLoop(), Judge)
-    assert isinstance(ClosedLoop(small(0).policies, small(0).returns), Judge)
+def test_of_two_costs_the_sum_is_charged_and_the_largest_decides(small):
+    """As for sequences of actions, and in numpy: values to 0.1 of penalties up to 1e4, violations to 2e-5."""
+    world, pool = small(0), pool_of(0)
+    thetas = np.asarray(pool[:, 0], float)
+    costs = np.array([[world.costs(theta), world.second_costs(theta)] for theta in thetas])  # [P, 2, M]
+    bounds = np.median(costs.max(axis=2), axis=0)
+    hinges = np.maximum(costs - bounds[None, :, None], 0)
+    assert np.any((hinges > 0).any(axis=2).all(axis=1))  # some exceed both
+    found = evaluate(*arguments(world, pool, bounds, 0.0), CANDIDATES).evaluation()
+    rewards = np.array([world.nominal_returns(theta)[0] for theta in thetas])
+    np.testing.assert_allclose(found.value, rewards - 1000 * hinges.sum(axis=(1, 2)), atol=0.1)
+    np.testing.assert_allclose(found.violation, hinges.max(axis=(1, 2)), atol=2e-5)
+
+
+def test_both_are_scorings(small):
+    assert isinstance(OpenLoop(), Scoring)
+    assert isinstance(ClosedLoop(small(0).policies, small(0).expectation), Scoring)

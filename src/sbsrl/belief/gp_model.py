@@ -6,39 +6,32 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._jax import EXACT
-from ..errors import UserError
 from ..kernels import Kernel
 from ..kernels.base import positive
-from ..task import Prior
+from ..prior import GPPrior
 from .functions import Frame
 
-__all__ = ["Model"]
+__all__ = ["GPModel"]
 
 
-class Model(eqx.Module):
+class GPModel(eqx.Module):
     """f(z) = mu(z) + offset + scale * g(z), g_j ~ GP(0, k_j), observed with noise sigma_{w,j} in units of the scale."""
 
     frame: Frame
     kernels: tuple[Kernel, ...]
-    """One, shared by all outputs, or one an output."""
+    """One, shared by all outputs, or one per output."""
     noise: Float[Array, " g"]
+    """sigma_w, one number per kernel."""
 
     @classmethod
-    def of(cls, prior: Prior) -> "Model":
+    def of(cls, prior: GPPrior) -> "GPModel":
         """The model of a prior. Outputs are treated as one group if they share both kernel and noise."""
-        outputs = len(prior.scale)
         noise = np.atleast_1d(np.asarray(prior.noise, float))
-        kernels = (prior.kernel,) if isinstance(prior.kernel, Kernel) else tuple(prior.kernel)
-        for name, given in (("kernels", len(kernels)), ("noise", len(noise))):
-            if given not in (1, outputs):
-                raise UserError(
-                    f"the prior has {given} {name} for {outputs} outputs; give one for all, or one for each."
-                )
-        groups = max(len(kernels), len(noise))
-        frame = Frame(prior.mean, jnp.zeros(outputs, EXACT), positive("the prior's scale", prior.scale))
+        groups = max(len(prior.kernels), len(noise))
+        offset = jnp.zeros(len(prior.scale), EXACT)
         return cls(
-            frame=frame,
-            kernels=kernels * (groups // len(kernels)),
+            frame=Frame(prior.mean, offset, positive("the prior's scale", prior.scale)),
+            kernels=prior.kernels * (groups // len(prior.kernels)),
             noise=positive("the prior's noise", np.broadcast_to(noise, (groups,)).copy()),
         )
 

@@ -14,18 +14,20 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._jax import PLAN
+from ..costs import Aggregation, aggregate
 from ..errors import UserError
+from ..model import Model
 from ..policies import Parameters, PolicyClass
-from ..problem import Problem, at_many
-from ..task import Aggregation, Task, aggregate
-from ..types import Action, Dynamics, Index, PRNGKey, Scalar, State, TransitionFunction
+from ..problem import Excess, Problem, at_many, over_costs
+from ..task import Task
+from ..types import Action, Index, PRNGKey, Scalar, State, TransitionFunction
 
 __all__ = [
+    "Expectation",
     "Quadrature",
-    "Returns",
     "Scenarios",
-    "expectation",
-    "policy_cost",
+    "make_expectation",
+    "policy_costs",
     "policy_excess",
     "policy_returns",
     "quadrature_error",
@@ -35,13 +37,17 @@ Act = Callable[[State], Action]
 
 
 @runtime_checkable
-class Returns(Protocol):
+class Expectation(Protocol):
     """How the expectation is taken."""
 
     def expected(
-        self, dynamics: Dynamics, act: Act, gains: tuple[TransitionFunction, ...], aggregation: Aggregation = "sum"
+        self,
+        model: Model,
+        act: Act,
+        gains: tuple[TransitionFunction, ...],
+        aggregations: tuple[Aggregation, ...] | None = None,
     ) -> Float[Array, " g"]:
-        """J_g for each g."""
+        """J_g for each g, aggregated as said; None sums all of them."""
         ...
 
 
@@ -70,13 +76,19 @@ class Quadrature(eqx.Module):
         return cls(jnp.asarray(nodes, PLAN), jnp.asarray(np.arange(len(nodes)) == before, PLAN), noise, horizon)
 
     def expected(
-        self, dynamics: Dynamics, act: Act, gains: tuple[TransitionFunction, ...], aggregation: Aggregation = "sum"
+        self,
+        model: Model,
+        act: Act,
+        gains: tuple[TransitionFunction, ...],
+        aggregations: tuple[Aggregation, ...] | None = None,
     ) -> Float[Array, " g"]:
-        if aggregation != "sum":
+        if set(aggregations or ()) - {"sum"}:
             raise UserError("quadrature is for summed costs; use scenarios for a bound on every step.")
+        if model.stochastic:
+            raise UserError("quadrature is for models that are functions; use scenarios for one that draws.")
         x = self.nodes[None, :]
         a = jax.vmap(act, in_axes=-1, out_axes=-1)(x)
-        matrix = self.transitions(at_many(dynamics)(x, a)[0])
+        matrix = self.transitions(at_many(model)(x, a)[0])
         visits, now = self.start, self.start
         for _ in range(self.horizon - 1):
             now = jnp.sum(now[:, None] * matrix, axis=0)  # many small products at once are faster as sums
@@ -101,30 +113,50 @@ class Scenarios(eqx.Module):
 
     starts: Float[Array, "K dx"]
     noise: Float[Array, "K T dx"]
+    key: PRNGKey
+    """Of the noise of models that draw their next state; `noise` is for those that are functions."""
 
     @classmethod
     def draw(cls, task: Task, count: int, key: PRNGKey) -> "Scenarios":
         """From the task's initial distribution, with the noise that its prior assumes."""
         start_key, noise_key = jax.random.split(key)
-        starts = jax.vmap(task.reset)(jax.random.split(start_key, count)).astype(PLAN)
-        deviation = jnp.asarray(np.broadcast_to(task.prior.noise, (task.state_size,)) * task.prior.scale, PLAN)
+        starts = jax.vmap(task.start)(jax.random.split(start_key, count)).astype(PLAN)
+        deviation = jnp.asarray(_assumed_noise(task), PLAN)
         shape = (count // 2, task.horizon, task.state_size)
         half = deviation[None, None] * jax.random.normal(noise_key, shape, PLAN)
-        return cls(starts[: 2 * (count // 2)], jnp.concatenate([half, -half]))  # antithetic: odd errors cancel
+        noise = jnp.concatenate([half, -half])  # antithetic: odd errors cancel
+        return cls(starts[: 2 * (count // 2)], noise, jax.random.fold_in(key, 2))
 
     def expected(
-        self, dynamics: Dynamics, act: Act, gains: tuple[TransitionFunction, ...], aggregation: Aggregation = "sum"
+        self,
+        model: Model,
+        act: Act,
+        gains: tuple[TransitionFunction, ...],
+        aggregations: tuple[Aggregation, ...] | None = None,
     ) -> Float[Array, " g"]:
-        many, acts = at_many(dynamics), jax.vmap(act, in_axes=-1, out_axes=-1)
+        acts = jax.vmap(act, in_axes=-1, out_axes=-1)
 
-        def step(x: Float[Array, "dx K"], w: Float[Array, "dx K"]) -> tuple[Float[Array, "dx K"], Float[Array, "g K"]]:
+        def step(
+            x: Float[Array, "dx K"], now: tuple[Float[Array, "dx K"], PRNGKey]
+        ) -> tuple[Float[Array, "dx K"], Float[Array, "g K"]]:
             a = acts(x)
-            y = many(x, a) + w
+            y = self._next(model, x, a, *now)
             return y, jnp.stack([jax.vmap(g, in_axes=-1)(x, a, y) for g in gains])
 
-        _, each = jax.lax.scan(step, self.starts.T, jnp.moveaxis(self.noise, 0, -1))
-        total = jax.vmap(jax.vmap(lambda g: aggregate(g, aggregation), in_axes=-1), in_axes=1)(each)
-        return jnp.mean(total, axis=1)
+        keys = jax.random.split(self.key, self.noise.shape[1])
+        _, each = jax.lax.scan(step, self.starts.T, (jnp.moveaxis(self.noise, 0, -1), keys))  # [T, g, K]
+        how = aggregations or ("sum",) * len(gains)
+        total = [jax.vmap(lambda c, h=h: aggregate(c, h), in_axes=-1)(each[:, i]) for i, h in enumerate(how)]
+        return jnp.mean(jnp.stack(total), axis=1)
+
+    def _next(
+        self, model: Model, x: Float[Array, "dx K"], a: Float[Array, "da K"], w: Float[Array, "dx K"], key: PRNGKey
+    ) -> Float[Array, "dx K"]:
+        """A function with the noise of the scenario, or a draw of a model that has noise of its own."""
+        if not model.stochastic:
+            return at_many(model)(x, a) + w
+        draws = jax.vmap(model.draw, in_axes=(-1, -1, 0), out_axes=-1)
+        return draws(x, a, jax.random.split(key, x.shape[1]))
 
 
 ERROR = 3.5e-3
@@ -136,46 +168,65 @@ Measured and not proven: two thirds of it are the most that was seen on the grou
 
 def quadrature_error(task: Task) -> float:
     """What J_c may be off by; the tightening must cover it in addition to Delta_zeta."""
-    return ERROR * task.horizon * (task.cost_limits[1] - task.cost_limits[0])
+    return ERROR * task.horizon * max(cost.limits[1] - cost.limits[0] for cost in task.costs)
+
+
+def _assumed_noise(task: Task) -> Float[np.ndarray, " dx"]:
+    """The process noise that the prior assumes, in units of the state; none where there is no such prior."""
+    gp = task.prior.gp
+    if gp is None:
+        return np.zeros(task.state_size)
+    return np.broadcast_to(gp.noise, (task.state_size,)) * np.asarray(gp.scale)
 
 
 def policy_returns(
-    problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters
+    problem: Problem, expectation: Expectation, policies: PolicyClass, theta: Parameters
 ) -> tuple[Scalar, Scalar]:
     """J_r(pi, mu_n) and J_{s_n}(pi, mu_n)."""
 
     def seen(x: State, a: Action, y: State) -> Scalar:
         return problem.uncertainty(x, a).astype(x.dtype)
 
-    reward, gained = returns.expected(problem.nominal, _act(policies, theta), (problem.reward, seen))
+    reward, gained = expectation.expected(problem.nominal, _act(policies, theta), (problem.reward, seen))
     return jnp.where(jnp.isnan(reward), -jnp.inf, reward), jnp.where(jnp.isnan(gained), 0, gained)
 
 
-def policy_cost(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters, m: Index) -> Scalar:
-    """J_c(pi, f_n^m)."""
+def policy_costs(
+    problem: Problem, expectation: Expectation, policies: PolicyClass, theta: Parameters, m: Index
+) -> Float[Array, " k"]:
+    """Every J_c(pi, f_n^m) of safety constraint m: on sample m, or the mean over all samples."""
     assert problem.samples is not None
-    act = _act(policies, theta)
-    return returns.expected(problem.samples.member(m), act, (problem.cost,), problem.aggregation)[0]
+    samples, act = problem.samples, _act(policies, theta)
+
+    def on_sample(m: Index) -> Float[Array, " k"]:
+        model = samples.member(m)
+        gains = tuple(lambda x, a, y, i=i: model.costs(x, a, y)[i] for i in range(len(problem.aggregations)))
+        return expectation.expected(model, act, gains, problem.aggregations)
+
+    if problem.constraint == "each":
+        return on_sample(m)
+    return jnp.mean(jax.lax.map(on_sample, jnp.arange(len(samples), dtype=jnp.int32)), axis=0)
 
 
-def policy_excess(problem: Problem, returns: Returns, policies: PolicyClass, theta: Parameters, m: Index) -> Scalar:
-    """max(J_c(pi, f_n^m) - d + Delta_zeta, 0)."""
-    hinge = jnp.maximum(policy_cost(problem, returns, policies, theta, m) - problem.bound, 0)
-    return jnp.where(jnp.isnan(hinge), jnp.inf, hinge)
+def policy_excess(
+    problem: Problem, expectation: Expectation, policies: PolicyClass, theta: Parameters, m: Index
+) -> Excess:
+    """By how much a policy exceeds the bounds of safety constraint m."""
+    return over_costs(policy_costs(problem, expectation, policies, theta, m) - problem.bounds)
 
 
 def _act(policies: PolicyClass, theta: Parameters) -> Act:
     return lambda x: policies(theta.astype(x.dtype), x)
 
 
-def expectation(task: Task, count: int = 256) -> Returns:
+def make_expectation(task: Task, count: int = 256) -> Expectation:
     """The best way there is for a task: by quadrature if its state is a bounded number that always starts the same.
 
     Otherwise over so many scenarios, which are the same in all episodes.
     """
-    low, high = -task.input_limits[0], task.input_limits[0]
-    starts = np.unique([float(task.reset(jax.random.key(i))[0]) for i in range(4)])
-    if task.state_size == 1 and np.isfinite(high) and len(starts) == 1 and task.aggregation == "sum":
-        noise = float(np.ravel(task.prior.noise)[0]) * task.prior.scale[0]
-        return Quadrature.create(low, high, float(starts[0]), noise, task.horizon)
+    high = np.inf if task.limits is None else task.limits.inputs[0]
+    starts = np.unique([float(task.start(jax.random.key(i))[0]) for i in range(4)])
+    sums = all(cost.aggregation == "sum" for cost in task.costs)
+    if task.state_size == 1 and np.isfinite(high) and len(starts) == 1 and sums and task.prior.gp is not None:
+        return Quadrature.create(-high, high, float(starts[0]), float(_assumed_noise(task)[0]), task.horizon)
     return Scenarios.draw(task, count, jax.random.key(0))

@@ -11,8 +11,19 @@ import pytest
 from sbsrl import UserError, make_task
 from sbsrl.laboratory.world import World
 from sbsrl.methods import Context
-from sbsrl.solve import Quadrature, Scenarios, expectation
-from sbsrl.solve.returns import Returns, policy_cost, policy_excess, policy_returns, quadrature_error
+from sbsrl.model import KnownModel, Model, Signals
+from sbsrl.policies import PolicyClass
+from sbsrl.problem import Problem
+from sbsrl.solve.expectation import (
+    Expectation,
+    Quadrature,
+    Scenarios,
+    make_expectation,
+    policy_costs,
+    policy_excess,
+    policy_returns,
+    quadrature_error,
+)
 
 GAIN, PUSH = -0.3, 0.2
 
@@ -33,9 +44,13 @@ def squares(x, a, y):
     return y[0] ** 2 + 0.5 * x[0] * a[0]
 
 
+UNUSED = Signals(lambda x, a, y: jnp.zeros(()), lambda x, a, y: jnp.zeros(1))
+"""Reward and costs of models whose gains are given."""
+
+
 @eqx.filter_jit
-def expected(returns, dynamics, act, gains, aggregation="sum"):
-    return returns.expected(dynamics, act, gains, aggregation)
+def expected(rule, dynamics, act, gains, aggregations=None):
+    return rule.expected(KnownModel(dynamics, UNUSED), act, gains, aggregations)
 
 
 def moments_by_hand(start, noise, horizon):
@@ -68,21 +83,23 @@ def test_quadrature_is_that_of_a_finer_grid(small):
 
 
 @eqx.filter_jit
-def _nominal(problem, returns, policies, theta):
-    return policy_returns(problem, returns, policies, theta)
+def _nominal(problem, rule, policies, theta):
+    return policy_returns(problem, rule, policies, theta)
 
 
 @eqx.filter_jit
-def _costs(problem, returns, policies, theta):
-    return jax.vmap(lambda m: policy_cost(problem, returns, policies, theta, m))(jnp.arange(problem.sample_count))
+def _costs(problem, rule, policies, theta):
+    """Of every constraint, and every cost."""
+    every = jnp.arange(problem.constraint_count)
+    return jax.vmap(lambda m: policy_costs(problem, rule, policies, theta, m))(every)
 
 
 def nominal_returns(world, theta):
-    return _nominal(world.problem(1.0), world.returns, world.policies, jnp.asarray(theta))
+    return _nominal(world.problem(1.0), world.expectation, world.policies, jnp.asarray(theta))
 
 
 def costs(world, theta):
-    return _costs(world.problem(1.0), world.returns, world.policies, jnp.asarray(theta))
+    return _costs(world.problem(1.0), world.expectation, world.policies, jnp.asarray(theta))[:, 0]
 
 
 class Cut(eqx.Module):
@@ -115,11 +132,11 @@ def ledge_by_hand(theta, width, refinement):
 def test_quadrature_on_the_ledge_is_as_good_as_it_says(width, tolerance):
     """Its steep cost to 3e-5; with dynamics that have a kink to 1e-3. Against a grid eight times as fine."""
     task = make_task("ledge")
-    rule, dynamics = expectation(task), Cut(jnp.asarray(width))
+    rule, model = make_expectation(task), KnownModel(Cut(jnp.asarray(width)), task.signals)
 
     @jax.jit
     def both(theta):
-        return rule.expected(dynamics, lambda x: task.policies(theta.astype(x.dtype), x), (task.cost, task.reward))
+        return rule.expected(model, lambda x: task.policies(theta.astype(x.dtype), x), (ledge_cost, model.reward))
 
     for theta in task.policies.lattice((4, 3)):
         np.testing.assert_allclose(both(theta), ledge_by_hand(np.asarray(theta), width, 8), atol=tolerance)
@@ -150,18 +167,25 @@ def test_what_quadrature_cannot_do_is_refused():
     with pytest.raises(UserError, match=r"^the initial state 3 is not between -3 and 3.$"):
         Quadrature.create(-3.0, 3.0, 3.0, 0.3, 3)
     with pytest.raises(UserError, match=r"^quadrature is for summed costs; use scenarios for a bound on every step.$"):
-        Quadrature.create(-3.0, 3.0, 0.0, 0.3, 3).expected(linear, feedback, (itself,), "statewise")
+        RULE.expected(KnownModel(linear, UNUSED), feedback, (itself,), ("statewise",))
+    with pytest.raises(UserError, match=r"^quadrature is for models that are functions; use scenarios for one that dr"):
+        RULE.expected(Drawing(jnp.array(0.8)), feedback, (itself,))
 
 
+RULE = Quadrature.create(-3.0, 3.0, 0.0, 0.3, 3)
 LEDGE = make_task("ledge")
+
+
+def ledge_cost(x, a, y):
+    return LEDGE.signals.costs(x, a, y)[0]
 
 
 def test_scenarios_converge_to_quadrature():
     """100 sets of 64, the mean of all within 4 standard errors; and those are small enough to mean something."""
-    gains = (LEDGE.cost, LEDGE.reward, squares)
-    draw = lambda key: Scenarios.draw(LEDGE, 64, key).expected(linear, feedback, gains)  # noqa: E731
+    gains, model = (ledge_cost, LEDGE.signals.reward, squares), KnownModel(linear, UNUSED)
+    draw = lambda key: Scenarios.draw(LEDGE, 64, key).expected(model, feedback, gains)  # noqa: E731
     each = np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 100)), float)
-    exact = np.asarray(expected(expectation(LEDGE), linear, feedback, gains))
+    exact = np.asarray(expected(make_expectation(LEDGE), linear, feedback, gains))
     error = each.std(axis=0, ddof=1) / 10
     assert np.all(np.abs(each.mean(axis=0) - exact) < 4 * error + 3e-5)
     assert np.all(error < 0.01)
@@ -184,15 +208,27 @@ def turn(x, a):
     return 0.9 * x[::-1] + a
 
 
-PRIOR = dataclasses.replace(LEDGE.prior, scale=(0.5, 2.0), noise=(0.1, 0.2))
-PLANE = dataclasses.replace(LEDGE, state_names=("x", "y"), reset=two_states, prior=PRIOR, horizon=4)
+def with_gp(**changes):
+    """The prior of the ledge with another Gaussian process."""
+    return dataclasses.replace(LEDGE.prior, gp=dataclasses.replace(LEDGE.prior.gp, **changes))
+
+
+PLANE_LIMITS = dataclasses.replace(LEDGE.limits, inputs=(3.0, 3.0, 1.0))
+PLANE_PARTS = {
+    "state_names": ("x", "y"),
+    "start": two_states,
+    "prior": with_gp(scale=(0.5, 2.0), noise=(0.1, 0.2)),
+    "equations": None,
+    "limits": PLANE_LIMITS,
+}
+PLANE = dataclasses.replace(LEDGE, **PLANE_PARTS, horizon=4)
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "statewise"])
 def test_scenarios_of_any_state_are_simulations(aggregation):
     """By hand in numpy: the mean over all scenarios of the sum, or of the largest, of four steps. To 1e-5."""
     scenarios = Scenarios.draw(PLANE, 50, jax.random.key(1))
-    got = expected(scenarios, turn, feedback_of_plane, (squares,), aggregation)[0]
+    got = expected(scenarios, turn, feedback_of_plane, (squares,), (aggregation,))[0]
     x, total = np.asarray(scenarios.starts, float), []
     for t in range(4):
         a = -0.5 * x[:, :1]
@@ -207,6 +243,117 @@ def feedback_of_plane(x):
     return -0.5 * x[:1]
 
 
+class Drawing(eqx.Module):
+    """x' = g x + a + 0.2 e, e ~ N(0, I): a model with noise of its own, and two costs."""
+
+    gain: jax.Array
+
+    @property
+    def stochastic(self):
+        return True
+
+    def __call__(self, x, a):
+        return self.gain.astype(x.dtype) * x + a
+
+    def draw(self, x, a, key):
+        return self(x, a) + 0.2 * jax.random.normal(key, x.shape, x.dtype)
+
+    def reward(self, x, a, y):
+        return squares(x, a, y)
+
+    def costs(self, x, a, y):
+        return jnp.stack([jnp.abs(y[0]), a[0] ** 2])
+
+
+class Drawings(eqx.Module):
+    gains: jax.Array
+
+    def __len__(self):
+        return len(self.gains)
+
+    def member(self, m):
+        return Drawing(self.gains[m])
+
+
+def own_noise(scenarios):
+    """What a model that draws adds, of every step and scenario: [T, K, dx]."""
+    keys = [jax.random.split(key, len(scenarios.starts)) for key in jax.random.split(scenarios.key, PLANE.horizon)]
+    draw = jax.vmap(lambda key: 0.2 * jax.random.normal(key, (2,), jnp.float32))
+    return np.array([draw(each) for each in keys], float)
+
+
+def simulate(scenarios, gain):
+    """Squares and both costs of every step: [T, 3, K]."""
+    x, found = np.asarray(scenarios.starts, float), []
+    for e in own_noise(scenarios):
+        a = -0.5 * x[:, :1]
+        y = gain * x + a + e
+        found.append([y[:, 0] ** 2 + 0.5 * x[:, 0] * a[:, 0], np.abs(y[:, 0]), a[:, 0] ** 2])
+        x = y
+    return np.array(found)
+
+
+def test_scenarios_of_a_model_that_draws_have_its_noise_and_not_that_of_the_prior():
+    """By hand in numpy, to 1e-5: the sum of the squares, the largest position, the sum of the efforts."""
+    scenarios = Scenarios.draw(PLANE, 50, jax.random.key(1))
+    model = Drawing(jnp.array(0.7))
+    assert isinstance(model, Model)
+    gains = (model.reward, lambda x, a, y: model.costs(x, a, y)[0], lambda x, a, y: model.costs(x, a, y)[1])
+    got = jax.jit(lambda: scenarios.expected(model, feedback_of_plane, gains, ("sum", "statewise", "sum")))()
+    steps = simulate(scenarios, 0.7)
+    wanted = [steps[:, 0].sum(axis=0).mean(), steps[:, 1].max(axis=0).mean(), steps[:, 2].sum(axis=0).mean()]
+    np.testing.assert_allclose(got, wanted, atol=1e-5)
+    noise = own_noise(scenarios)
+    assert len(np.unique(noise.round(6))) == noise.size  # every step of every scenario has its own
+
+
+def plane_problem(**changes):
+    model = Drawing(jnp.array(0.8))
+    fields = {
+        "objective": None,
+        "nominal": model,
+        "samples": Drawings(jnp.array([0.5, 0.7, 0.9])),
+        "bounds": jnp.array([0.4, 0.2], jnp.float32),
+        "aggregations": ("statewise", "sum"),
+        "uncertainty": lambda x, a: jnp.abs(a[0]),
+        "threshold": jnp.zeros((), jnp.float32),
+        "steps": jnp.int32(4),
+        "exploring": jnp.array(False),
+        "starts": jnp.zeros((1, 2)),
+        "key": jax.random.key(0),
+    }
+    return Problem(**{**fields, **changes})
+
+
+PUSHES = PolicyClass(lambda theta, x: theta[:1] * x[:1], (-1.0,), (1.0,), ("gain",), (3,))
+
+
+def plane_costs():
+    """Of both costs on each of three samples, for the gain -0.5, by hand; and the scenarios."""
+    scenarios = Scenarios.draw(PLANE, 50, jax.random.key(1))
+    steps = [simulate(scenarios, gain) for gain in (0.5, 0.7, 0.9)]
+    return scenarios, np.array([[s[:, 1].max(axis=0).mean(), s[:, 2].sum(axis=0).mean()] for s in steps])
+
+
+def test_policy_costs_are_those_of_every_sample_and_every_cost_or_of_their_mean():
+    """In numpy, to 1e-5, with samples that draw and two costs that are aggregated in different ways."""
+    scenarios, wanted = plane_costs()
+    theta = jnp.array([-0.5])
+    np.testing.assert_allclose(_costs(plane_problem(), scenarios, PUSHES, theta), wanted, atol=1e-5)
+    mean = _costs(plane_problem(constraint="mean"), scenarios, PUSHES, theta)
+    np.testing.assert_allclose(mean, wanted.mean(axis=0, keepdims=True), atol=1e-5)
+
+
+def test_the_excess_of_two_costs_is_charged_in_sum_and_judged_by_the_largest():
+    scenarios, wanted = plane_costs()
+    bounds = wanted.min(axis=0) - np.array([0.05, 0.01])
+    problem = plane_problem(bounds=jnp.asarray(bounds, jnp.float32))
+    got = _excesses(problem, scenarios, PUSHES, jnp.array([-0.5]), jnp.arange(3))
+    np.testing.assert_allclose(got.charged, (wanted - bounds).sum(axis=1), atol=1e-5)
+    np.testing.assert_allclose(got.beyond, (wanted - bounds).max(axis=1), atol=1e-5)
+    assert np.all(np.asarray(got.charged) > np.asarray(got.beyond) + 5e-3)
+
+
 def test_scenarios_have_the_noise_that_the_prior_assumes():
     """Standard deviations 0.05 and 0.4 in units of the state, from 40000 numbers each: within 4 standard errors."""
     noise = np.asarray(Scenarios.draw(PLANE, 10_000, jax.random.key(2)).noise)
@@ -218,36 +365,37 @@ def test_scenarios_have_the_noise_that_the_prior_assumes():
     ("changes", "kind"),
     [
         ({}, Quadrature),
-        ({"aggregation": "statewise"}, Scenarios),
-        ({"input_limits": (np.inf, 1.0)}, Scenarios),
-        ({"reset": lambda key: jax.random.normal(key, (1,))}, Scenarios),
-        ({"state_names": ("x", "y"), "reset": two_states, "prior": PRIOR}, Scenarios),
+        ({"costs": (dataclasses.replace(LEDGE.costs[0], aggregation="statewise"),)}, Scenarios),
+        ({"limits": dataclasses.replace(LEDGE.limits, inputs=(np.inf, 1.0))}, Scenarios),
+        ({"limits": None}, Scenarios),
+        ({"prior": dataclasses.replace(LEDGE.prior, gp=None)}, Scenarios),
+        ({"start": lambda key: jax.random.normal(key, (1,))}, Scenarios),
+        (PLANE_PARTS, Scenarios),
     ],
 )
 def test_quadrature_is_taken_where_the_state_is_a_bounded_number_with_one_start(changes, kind):
-    chosen = expectation(dataclasses.replace(LEDGE, **changes), count=8)
+    chosen = make_expectation(dataclasses.replace(LEDGE, **changes), count=8)
     assert isinstance(chosen, kind)
-    assert isinstance(chosen, Returns)
+    assert isinstance(chosen, Expectation)
 
 
 def test_the_chosen_quadrature_has_the_units_of_the_task():
     """sigma_w is in units of the scale."""
-    prior = dataclasses.replace(LEDGE.prior, scale=(0.5,))
-    rule = expectation(dataclasses.replace(LEDGE, prior=prior))
+    rule = make_expectation(dataclasses.replace(LEDGE, prior=with_gp(scale=(0.5,))))
     assert rule.noise == 0.15
     assert rule.horizon == 3
-    assert expectation(make_task("pendulum"), count=6).noise.shape == (6, 50, 3)
+    assert make_expectation(make_task("pendulum"), count=6).noise.shape == (6, 50, 3)
 
 
-@pytest.mark.parametrize("returns", [expectation(LEDGE), Scenarios.draw(LEDGE, 32, jax.random.key(0))])
-def test_returns_are_differentiable_in_the_policy(returns):
+@pytest.mark.parametrize("rule", [make_expectation(LEDGE), Scenarios.draw(LEDGE, 32, jax.random.key(0))])
+def test_returns_are_differentiable_in_the_policy(rule):
     """Forwards and backwards, against central differences of width 0.02: to 1e-3."""
     policies = LEDGE.policies
 
     @jax.jit
     def value(theta):
         act = lambda x: policies(theta.astype(x.dtype), x)  # noqa: E731
-        return returns.expected(linear, act, (LEDGE.cost,))[0]
+        return rule.expected(KnownModel(linear, UNUSED), act, (ledge_cost,))[0]
 
     for theta in jnp.asarray([[0.3, 0.2], [1.0, -0.5]]):
         width = 0.01 * jnp.eye(2)
@@ -264,24 +412,25 @@ def test_the_excess_is_what_is_above_the_bound(small):
     problem = world.problem(np.median(J))
     every = jnp.arange(13, dtype=jnp.int32)
     got = excesses(problem, world, theta, every)
-    np.testing.assert_allclose(got, np.maximum(J - np.median(J), 0), atol=1e-6)
-    assert np.sum(np.asarray(got) == 0) == 7
+    np.testing.assert_array_equal(*got)  # with one cost the sum is the largest
+    np.testing.assert_allclose(got.beyond, np.maximum(J - np.median(J), 0), atol=1e-6)
+    assert np.sum(np.asarray(got.beyond) == 0) == 7
 
 
 @eqx.filter_jit
-def _excesses(problem, returns, policies, theta, members):
-    return jax.vmap(lambda m: policy_excess(problem, returns, policies, theta, m))(members)
+def _excesses(problem, rule, policies, theta, members):
+    return jax.vmap(lambda m: policy_excess(problem, rule, policies, theta, m))(members)
 
 
 def excesses(problem, world, theta, members):
-    return _excesses(problem, world.returns, world.policies, theta, members)
+    return _excesses(problem, world.expectation, world.policies, theta, members)
 
 
 def test_what_is_not_a_number_is_not_safe_earns_nothing_and_teaches_nothing(small):
     world = small(0)
     theta = jnp.asarray([1.0, 0.5])
     broken = dataclasses.replace(world, samples=np.full((13, 3), np.nan), nominal=np.full(3, np.nan))
-    assert np.all(np.isinf(excesses(broken.problem(1.0), world, theta, jnp.arange(13, dtype=jnp.int32))))
+    assert np.all(np.isinf(excesses(broken.problem(1.0), world, theta, jnp.arange(13, dtype=jnp.int32)).beyond))
     reward, _ = nominal_returns(broken, theta)
     assert reward == -np.inf
     _, seen = nominal_returns(dataclasses.replace(world, centre=np.nan), theta)
@@ -297,9 +446,9 @@ def test_the_error_that_is_allowed_for_covers_that_of_truncated_samples():
         x, a = rng.normal(size=(3, 1)), rng.uniform(-1, 1, (3, 1))
         y = np.asarray(jax.vmap(sled.mean)(jnp.asarray(x), jnp.asarray(a))) + 0.3 * rng.normal(size=(3, 1))
         belief = belief.append(*map(jnp.asarray, (x, a, y)))
-    context = Context(world.task, belief, world.settings, 0, False, False, jax.random.key(0))
+    context = Context(world.task, belief, world.settings, 0, False, False, jax.random.key(0), jnp.zeros((1, 1)))
     problem = world.experiment.method.problem(context)
-    coarse = world.search.returns
+    coarse = world.search.expectation
     step = coarse.noise / 9
     places = np.arange(-round(3 / step), round(3 / step) + 1)
     close = Quadrature(
@@ -310,7 +459,7 @@ def test_the_error_that_is_allowed_for_covers_that_of_truncated_samples():
     @eqx.filter_jit
     def costs(rule, problem):
         policies = world.search.policies
-        one = lambda theta: jax.vmap(lambda m: policy_cost(problem, rule, policies, theta, m))(jnp.arange(20))  # noqa: E731
+        one = lambda theta: jax.vmap(lambda m: policy_costs(problem, rule, policies, theta, m))(jnp.arange(20))  # noqa: E731
         return jax.lax.map(one, thetas)
 
     errors = np.abs(np.asarray(costs(coarse, problem)) - np.asarray(costs(close, problem)))

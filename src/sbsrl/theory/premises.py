@@ -3,28 +3,32 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
+import jax
 import numpy as np
 
+from ..costs import Aggregation
 from ..errors import UserError, unknown
 from ..kernels import Kernel
-from ..settings import Settings
-from ..task import Aggregation, Task
-from .checks import at_least, positive, probability, whole
+from .checks import at_least, moderate, positive, probability, whole
 from .confidence import CONVENTIONS
 from .features import Limits
 from .modulus import kernel_lipschitz
-from .tightening import Episodes, closeness_limit, tightening
+from .tightening import EpisodeShape, closeness_limit, tightening
 
-__all__ = ["Setting", "unbounded_returns"]
+__all__ = ["Premises"]
+
+MOST_INPUTS, MOST_OUTPUTS, MOST_SAMPLES = 100, 10**6, 1e300
+"""The largest problems that the formulas answer for within seconds, and without overflow."""
+LEAST_DELTA = 1e-300
+LARGEST_SUPREMUM = 1e150
 
 SHARE = 0.9
 """Unless it is given, zeta is this share of its maximum: the larger it is, the fewer samples are needed."""
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Premises:
     """All that the formulas need, in the paper's units: every output has the noise sigma_w.
 
     What is None is not known, or is to be chosen.
@@ -67,61 +71,45 @@ class Setting:
     tightening: float | None = None
     """By how much plans stay below the budget in use."""
 
-    @classmethod
-    def of(cls, task: Task, settings: Settings, **changes: Any) -> "Setting":
-        """Of a task and the settings of a run, in units of the prior's scale.
-
-        Where outputs differ in noise, output j is measured in units in which its noise is the smallest one: dividing
-        f_j and sigma_j by c divides the kernel by c^2 and leaves the norm B as it is.
-        """
-        if (unbounded := unbounded_returns(task)) and not {"cost", "reward"} <= changes.keys():
-            raise UserError(f"nothing can be certified: {unbounded}")
-        prior = task.prior
-        kernels = prior.kernel if isinstance(prior.kernel, tuple) else (prior.kernel,)
-        noise = np.broadcast_to(prior.noise, task.state_size)
-        least = float(noise.min())
-        if np.ptp(noise) > 0:
-            spread = [kernels[j % len(kernels)] for j in range(task.state_size)]
-            kernels = tuple((least / float(s)) ** 2 * k for s, k in zip(noise, spread, strict=True))
-        known = {
-            "kernel": kernels if len(kernels) > 1 else kernels[0],
-            "limits": task.input_limits,
-            "outputs": task.state_size,
-            "horizon": task.horizon,
-            "noise": least,
-            "bound": prior.bound,
-            "budget": task.budget,
-            "cost": task.cost_limits[1] - task.cost_limits[0],
-            "reward": task.reward_limits[1] - task.reward_limits[0],
-            "least": task.least_cost,
-            "margin": _margin(task),
-            "delta": settings.delta,
-            "epsilon": settings.accuracy or None,
-            "samples": settings.samples,
-            "aggregation": task.aggregation,
-            "convention": settings.convention,
-            "form": settings.form,
-            "tightening": settings.tightening,
-        }
-        return cls(**{**known, **changes})
-
     def __post_init__(self) -> None:
-        self.episodes.check()
+        self.shape.check()
         self._check_kernels()
         if self.convention not in CONVENTIONS:
             raise unknown("convention", self.convention, CONVENTIONS)
-        tightening(0.0, self.episodes, self.form)  # refuses a form that does not exist, or not for this aggregation
+        tightening(0.0, self.shape, self.form)  # refuses a form that does not exist, or not for this aggregation
         probability("delta", self.delta)
         at_least("the largest reward of a step, R_max,", self.reward)
         if self.bound is not None:
             at_least("the RKHS bound B", self.bound)
         if self.samples is not None:
-            whole("the number of samples M", self.samples)
+            whole("the number of samples M", self.samples, most=MOST_SAMPLES)
         if self.tightening is not None:
             at_least("the tightening in use", self.tightening)
         if self.epsilon is not None:
             positive("epsilon", self.epsilon)
+        self._check_sizes()
         self._check_budget()
+
+    def _check_sizes(self) -> None:
+        """Refuses what the formulas could not be evaluated for: more than some inputs, numbers that overflow."""
+        whole("the number of inputs", len(self.limits), most=MOST_INPUTS)
+        whole("the number of outputs d_x", self.outputs, most=MOST_OUTPUTS)
+        at_least("delta", self.delta, LEAST_DELTA)
+        numbers = {
+            "sigma_w": self.noise,
+            "the RKHS bound B": self.bound,
+            "the budget d": self.budget,
+            "the least cost of a policy": self.least,
+            "the largest cost of a step, C_max,": self.cost,
+            "the largest reward of a step, R_max,": self.reward,
+            "the margin Delta": self.margin,
+            "epsilon": self.epsilon,
+            "zeta": self.zeta,
+            "the tightening in use": self.tightening,
+        }
+        for name, value in numbers.items():
+            if value is not None and not math.isnan(value):
+                moderate(name, value)
 
     def _check_kernels(self) -> None:
         if len(self.kernels) not in {1, self.outputs}:
@@ -129,10 +117,22 @@ class Setting:
                 f"{len(self.kernels)} kernels were given for {self.outputs} outputs; give 1 or all of them."
             )
         for kernel in self.kernels:
+            for parameter in jax.tree.leaves(kernel):
+                for value in np.ravel(parameter):
+                    moderate(f"a parameter of {type(kernel).__name__}", float(value))
+        for limit in self.limits:
+            if limit != math.inf:
+                moderate("a limit of the inputs", limit)
+        for kernel in self.kernels:
             if not 0 < kernel.supremum(self.limits) < math.inf:
                 raise UserError(
                     f"{kernel.describe()} has no known bound on k(z, z) for |z_i| <= {list(self.limits)}; give finite "
                     "limits above 0, or compose it with a bounded map (Tanh, Clip, Angles)."
+                )
+            if not 1 / LARGEST_SUPREMUM <= kernel.supremum(self.limits) <= LARGEST_SUPREMUM:
+                raise UserError(
+                    f"k(z, z) = {kernel.supremum(self.limits):g} of {kernel.describe()} cannot be computed with; use "
+                    "other units."
                 )
 
     def _check_budget(self) -> None:
@@ -179,19 +179,19 @@ class Setting:
         return self.room if self.margin is None else self.margin
 
     @property
-    def episodes(self) -> Episodes:
+    def shape(self) -> EpisodeShape:
         """What the bounds on costs need."""
-        return Episodes(self.horizon, self.outputs, self.noise, self.cost, self.aggregation, self.delay)
+        return EpisodeShape(self.horizon, self.outputs, self.noise, self.cost, self.aggregation, self.delay)
 
     @property
-    def returns(self) -> Episodes:
+    def return_shape(self) -> EpisodeShape:
         """What the bounds on costs and rewards together need: G_max = max(C_max, R_max), summed."""
-        return self.episodes._replace(most=max(self.cost, self.reward), aggregation="sum")
+        return self.shape._replace(most=max(self.cost, self.reward), aggregation="sum")
 
     @cached_property
     def closeness_limit(self) -> float:
         """zeta_max."""
-        return closeness_limit(self.largest_margin, self.episodes, self.form)
+        return closeness_limit(self.largest_margin, self.shape, self.form)
 
     @cached_property
     def closeness(self) -> float:
@@ -207,19 +207,4 @@ class Setting:
         """epsilon."""
         if self.epsilon is not None:
             return self.epsilon
-        return (self.room - tightening(self.closeness, self.episodes, self.form)) / 2 or self.room / 2
-
-
-def unbounded_returns(task: Task) -> str | None:
-    """Why the theory has nothing to say about this task, if costs or rewards have no bound."""
-    limits = {"cost": task.cost_limits, "reward": task.reward_limits}
-    for name, (low, high) in limits.items():
-        if not math.isfinite(high - low):
-            return f"the {name} of a step of {task.name} has no bound (it lies between {low:g} and {high:g})."
-    return None
-
-
-def _margin(task: Task) -> float | None:
-    """Delta, if it can be computed and there is one."""
-    margin = None if task.margin is None else task.margin(task)
-    return margin if margin is not None and margin > 0 else None
+        return (self.room - tightening(self.closeness, self.shape, self.form)) / 2 or self.room / 2

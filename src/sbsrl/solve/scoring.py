@@ -8,34 +8,34 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from ..policies import PolicyClass
-from ..problem import Candidates, Excess, Problem, Trajectories, excess, information, nominal_returns
+from ..policies import Parameters, PolicyClass
+from ..problem import Candidates, Excess, Penalties, Problem, Trajectories, excess, information, nominal_returns
 from ..types import Index, Scalar, State
-from .returns import Returns, policy_excess, policy_returns
+from .expectation import Expectation, policy_excess, policy_returns
 
-__all__ = ["ClosedLoop", "Judge", "Judged", "OpenLoop"]
+__all__ = ["ClosedLoop", "OpenLoop", "Scores", "Scoring"]
 
 Pool = Float[Array, "P H da"]
 
 
-class Judged(NamedTuple):
+class Scores(NamedTuple):
     """What can be asked about the candidates of a pool."""
 
     problem: Problem
     """The problem in whose units the answers are."""
-    returns: Float[Array, " P"]
-    """J_r on the nominal dynamics."""
+    nominal: Float[Array, " P"]
+    """J_r on the nominal model."""
     gather: Callable[[Int[Array, " C"]], Float[Array, " C"]]
     """J_s of some candidates."""
     hinge: Callable[[Int[Array, " C"], Index], Excess]
-    """The excess of some candidates on sample m."""
+    """The excess of some candidates under safety constraint m."""
 
 
 @runtime_checkable
-class Judge(Protocol):
-    """What a candidate means."""
+class Scoring(Protocol):
+    """What a candidate means, and hence how it is scored."""
 
-    def judge(self, problem: Problem, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Judged:
+    def score(self, problem: Problem, weights: Penalties, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Scores:
         """All that can be said of the pool; candidates that are not alive do not matter."""
         ...
 
@@ -47,19 +47,18 @@ NOMINAL_BLOCK = 128
 class OpenLoop(eqx.Module):
     """A candidate is a sequence of actions from x."""
 
-    def judge(self, problem: Problem, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Judged:
+    def score(self, problem: Problem, weights: Penalties, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Scores:
         actions = jnp.moveaxis(pool, 0, -1)
         last = jnp.max(jnp.where(alive, jnp.arange(len(pool), dtype=jnp.int32), 0))
         returns, states = self._nominal(problem, x, actions, last + 1)
 
         def hinge(rows: Int[Array, " C"], m: Index) -> Excess:
-            assert problem.samples is not None
-            return excess(problem, problem.samples.member(m), x, actions[:, :, rows])
+            return excess(problem, m, x, actions[:, :, rows], weights.slack)
 
         def gather(rows: Int[Array, " C"]) -> Float[Array, " C"]:
             return information(problem, states[:, :, rows], actions[:, :, rows])
 
-        return Judged(problem, returns, gather, hinge)
+        return Scores(problem, returns, gather, hinge)
 
     def _nominal(
         self, problem: Problem, x: State, actions: Candidates, count: Index
@@ -84,27 +83,27 @@ class OpenLoop(eqx.Module):
 
 
 class ClosedLoop(eqx.Module):
-    """A candidate is the parameters of a policy, [1, k], judged over whole episodes.
+    """A candidate is the parameters of a policy, [1, p], scored over whole episodes.
 
     Information is counted in hundredths of what is demanded, so that the weight of what is missing does not depend on
     its unit; the problem's threshold is then 100.
     """
 
     policies: PolicyClass
-    returns: Returns
+    expectation: Expectation
 
-    def judge(self, problem: Problem, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Judged:
+    def score(self, problem: Problem, weights: Penalties, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Scores:
         thetas = pool[:, 0]
         unit = jnp.maximum(problem.threshold, jnp.finfo(thetas.dtype).tiny) / 100
         in_hundredths = problem.demanding(jnp.where(problem.threshold > 0, 100, 0).astype(thetas.dtype), 1)
 
-        def nominal(theta: Float[Array, " k"]) -> tuple[Scalar, Scalar]:
-            return policy_returns(problem, self.returns, self.policies, theta)
+        def nominal(theta: Parameters) -> tuple[Scalar, Scalar]:
+            return policy_returns(problem, self.expectation, self.policies, theta)
 
         rewards, gathered = jax.lax.map(nominal, thetas, batch_size=min(NOMINAL_BLOCK, len(thetas)))
 
         def hinge(rows: Int[Array, " C"], m: Index) -> Excess:
-            each = jax.vmap(lambda theta: policy_excess(problem, self.returns, self.policies, theta, m))(thetas[rows])
-            return Excess(each, each)
+            one = lambda theta: policy_excess(problem, self.expectation, self.policies, theta, m)  # noqa: E731
+            return jax.vmap(one)(thetas[rows])
 
-        return Judged(in_hundredths, rewards, lambda rows: gathered[rows] / unit, hinge)
+        return Scores(in_hundredths, rewards, lambda rows: gathered[rows] / unit, hinge)

@@ -1,0 +1,126 @@
+"""From what was played to its line in the ledger."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ._jax import PLAN
+from .belief.protocol import Uncertainty
+from .costs import Cost, aggregate, violation
+from .problem import Problem, at_many
+from .record import Interruption, Phase, Record
+from .solve.protocol import Solution
+from .systems.episode import Played
+from .task import Task
+from .transitions import Episode
+
+__all__ = ["Judgement", "make_interruption", "make_record"]
+
+
+class Judgement(NamedTuple):
+    """What is known of an episode besides what was played."""
+
+    phase: Phase
+    problem: Problem
+    solution: Solution
+    calibration_warning: str | None
+    seconds: float
+
+
+def make_record(task: Task, number: int, played: Played, judgement: Judgement) -> Record:
+    """The line of an episode."""
+    episode, problem = played.episode, judgement.problem
+    costs = _totals(task, episode)
+    worst = _worst(task, costs)
+    metrics = dict(_metrics(task, costs, played, judgement))
+    followed = judgement.phase != "prior"
+    return Record(
+        episode=number,
+        phase=judgement.phase,
+        reward=float(episode.rewards.sum()),
+        **worst._asdict(),
+        feasible=followed and metrics["infeasible_plans"] == 0,
+        exploring=followed and bool(problem.exploring),
+        uncertainty=gathered(problem.uncertainty, episode, task.horizon),
+        samples=0 if problem.samples is None else len(problem.samples),
+        seconds=judgement.seconds,
+        steps=len(episode.actions),
+        ended=episode.ended,
+        reason=episode.reason,
+        calibration_warning=judgement.calibration_warning,
+        metrics=metrics,
+    )
+
+
+def make_interruption(task: Task, number: int, episode: Episode) -> Interruption:
+    """The line of an episode that the user stopped."""
+    charged = _worst(task, _totals(task, episode))
+    return Interruption(number, len(episode.actions), float(episode.rewards.sum()), **charged._asdict())
+
+
+class _Charged(NamedTuple):
+    """The cost by which an episode is judged: the one farthest beyond its budget, or nearest to it."""
+
+    cost: float
+    budget: float
+    violation: float
+    safe: bool
+
+
+def _worst(task: Task, costs: list[float]) -> _Charged:
+    worst = int(np.argmax([total - cost.budget for total, cost in zip(costs, task.costs, strict=True)]))
+    budget = task.costs[worst].budget
+    excess = violation(costs[worst], budget)
+    return _Charged(costs[worst], budget, excess, excess == 0)
+
+
+def _totals(task: Task, episode: Episode) -> list[float]:
+    """Every cost of an episode, aggregated."""
+    return [_total(episode, i, cost) for i, cost in enumerate(task.costs)]
+
+
+def _total(episode: Episode, i: int, cost: Cost) -> float:
+    """The aggregated cost of an episode; what was not played costs nothing, and violates no budget."""
+    if not len(episode.actions):
+        return min(0.0, cost.budget)
+    return float(aggregate(jnp.asarray(episode.costs[:, i]), cost.aggregation))
+
+
+def _metrics(task: Task, costs: list[float], played: Played, judgement: Judgement) -> Iterator[tuple[str, float]]:
+    """Numbers of the solver, then those of the policy: means over the steps, but for violations of its plans.
+
+    A policy that says nothing of the violation of its decisions has that of the solution in all of them.
+    """
+    solution = judgement.solution
+    yield "planned_information", float(solution.evaluation.information)
+    for name, value in solution.metrics.items():
+        yield name, float(value)
+    for name, values in played.metrics.items():
+        if name != "violation" and values:
+            yield name, float(np.mean(values))
+    plans = played.metrics.get("violation") or [float(solution.evaluation.violation)]
+    yield "infeasible_plans", sum(each > 0 for each in plans)
+    yield "worst_plan", max(plans)
+    if len(task.costs) > 1:
+        for cost, total in zip(task.costs, costs, strict=True):
+            yield f"cost/{cost.name}", total
+
+
+def gathered(uncertainty: Uncertainty, episode: Episode, horizon: int) -> float:
+    """s_n summed over the inputs that were really visited; short episodes are padded, so that all have one program."""
+    steps = len(episode.actions)
+    if not steps:
+        return 0.0
+    padding = ((0, max(horizon - steps, 0)), (0, 0))
+    x, a = (np.pad(part, padding, mode="edge").T for part in (episode.states[:-1], episode.actions))
+    each = _at_inputs(uncertainty, jnp.asarray(x, PLAN), jnp.asarray(a, PLAN))
+    return float(np.sum(np.asarray(each, float)[:steps]))
+
+
+@eqx.filter_jit
+def _at_inputs(uncertainty: Uncertainty, x: Float[Array, "dx T"], a: Float[Array, "da T"]) -> Float[Array, " T"]:
+    return at_many(uncertainty)(x, a)

@@ -1,0 +1,96 @@
+"""Parts that are chosen by name: beliefs and solvers. A part is imported when it is used."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from .belief.protocol import Belief
+from .errors import unknown
+from .solve.protocol import Solver
+from .task import Task
+from .types import PRNGKey
+
+__all__ = ["BELIEFS", "SOLVERS", "BeliefSettings", "Part", "SolverSettings", "find_part"]
+
+
+@runtime_checkable
+class BeliefSettings(Protocol):
+    """The settings of a kind of belief, which also make it."""
+
+    name: str
+    calibrated: bool
+    """Whether such a belief has confidence sets, without which nothing can be certified."""
+
+    def create(self, task: Task, episodes: int, key: PRNGKey) -> Belief:
+        """What is believed before the first episode, offline data included, with room for so many episodes.
+
+        The key is of what is random in a belief from the start, such as the weights of networks.
+        """
+        ...
+
+    def largest_uncertainty(self, task: Task) -> float:
+        """What the uncertainty s_n of one step can be at most; infinite where nothing bounds it."""
+        ...
+
+    def describe(self, task: Task) -> dict[str, Any]:
+        """What it believes in and how it samples, in words and numbers for the certificate."""
+        ...
+
+    def against_safety(self, task: Task) -> Iterator[str]:
+        """Why the safety theorem does not apply to such a belief, a sentence each."""
+        ...
+
+
+@runtime_checkable
+class SolverSettings(Protocol):
+    """The settings of a kind of solver, which also make it."""
+
+    name: str
+
+    def create(self, task: Task) -> Solver:
+        """The solver for a task; refuses tasks that it cannot solve."""
+        ...
+
+    def cost_error(self, task: Task) -> float:
+        """By how much a computed J_c may be off; the tightening must cover it in addition to Delta_zeta."""
+        ...
+
+    def against_safety(self, task: Task) -> Iterator[str]:
+        """Why the safety theorem does not apply to such a solver, a sentence each."""
+        ...
+
+    def against_optimality(self, task: Task) -> Iterator[str]:
+        """Why the optimality theorem does not apply, a sentence each."""
+        ...
+
+
+class Part(NamedTuple):
+    """A line about it, and where its settings are."""
+
+    summary: str
+    module: str
+    settings_class: str
+
+    def load(self) -> Any:
+        """Its class of settings."""
+        return getattr(import_module(self.module), self.settings_class)
+
+
+BELIEFS = {"gp": Part("an exact Gaussian process around a prior mean", "sbsrl.belief.settings", "GPSettings")}
+
+SOLVERS = {
+    "icem": Part("plans actions anew at every step", "sbsrl.solve.receding", "ICEMSettings"),
+    "exact": Part("tries every policy of the task's lattice", "sbsrl.solve.policy_search", "ExactSettings"),
+    "gradient": Part("searches the task's policies by gradients", "sbsrl.solve.gradient", "GradientSettings"),
+    "evolution": Part("searches the task's policies by iCEM", "sbsrl.solve.policy_search", "EvolutionSettings"),
+}
+
+PARTS = {"belief": BELIEFS, "solver": SOLVERS}
+"""The groups of settings that are chosen by name."""
+
+
+def find_part(group: str, name: str) -> Part:
+    """The belief or solver of that name."""
+    if name not in PARTS[group]:
+        raise unknown(group, name, PARTS[group])
+    return PARTS[group][name]

@@ -1,0 +1,52 @@
+"""What acts: a policy with its state passed in and out, and the same for a user, who passes observations only."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ._jax import EXACT
+from .types import Action, PRNGKey, State
+
+__all__ = ["Controller", "Metrics", "Policy"]
+
+Metrics = Mapping[str, Any]
+"""What a policy can say of a decision: scalars by name. The ledger has their mean over the episode."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """pi. It needs nothing but itself: not the problem it solves, nor the solver that found it."""
+
+    def init(self) -> Any:
+        """Its state at the beginning of an episode."""
+        ...
+
+    def act(self, x: State, state: Any, key: PRNGKey) -> tuple[Action, Any, Metrics]:
+        """The action at x, the state for the next step, and what can be said of the decision."""
+        ...
+
+
+class Controller:
+    """A policy that is called with an observation and returns an action. It remembers the state of its episode."""
+
+    def __init__(self, policy: Policy, seed: int = 0) -> None:
+        self.policy = policy
+        self._seed = seed
+        self.metrics: Metrics = {}
+        """What the policy said of its last decision."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins an episode. Every episode of a controller has the same randomness."""
+        self._key = jax.random.key(self._seed)
+        self._state = self.policy.init()
+
+    def __call__(self, observation: Any) -> Float[np.ndarray, " da"]:
+        self._key, key = jax.random.split(self._key)
+        x = jnp.asarray(np.asarray(observation, float), EXACT)
+        action, self._state, self.metrics = self.policy.act(x, self._state, key)
+        return np.array(action, float)

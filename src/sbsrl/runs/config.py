@@ -1,0 +1,86 @@
+"""config.json: all that determines a run, in a form that cannot be changed unnoticed."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from ..methods import make_method
+from ..parts import PARTS
+from ..settings import Settings, make_settings
+from ..specification import Specification
+from ..task import Task
+
+__all__ = ["changed_versions", "digest", "make_config", "read_config", "versions_now"]
+
+UNCHECKED = ("digest", "versions")
+"""What may differ from when the run began."""
+
+
+def make_config(spec: Specification, task: Task) -> dict[str, Any]:
+    """The whole resolved configuration; what tables and pictures need to know of the task; versions; a digest."""
+    config: dict[str, Any] = {
+        "task": spec.task,
+        "method": spec.method,
+        "seed": spec.seed,
+        "preset": spec.preset,
+        "settings": spec.settings.plain(),
+        "system": {
+            "horizon": task.horizon,
+            "costs": [
+                {"name": c.name, "budget": c.budget, "aggregation": c.aggregation, "least": c.least(task.horizon)}
+                for c in task.costs
+            ],
+        },
+        "versions": versions_now(),
+    }
+    config = json.loads(json.dumps(config))  # as it will be read: tuples are lists
+    return {**config, "digest": digest(config)}
+
+
+def digest(config: Mapping[str, Any]) -> str:
+    """A name for the configuration: equal for equal ones."""
+    checked = {key: value for key, value in config.items() if key not in UNCHECKED}
+    return hashlib.sha256(json.dumps(checked, sort_keys=True).encode()).hexdigest()
+
+
+def read_config(path: Path, config: Mapping[str, Any], insist: bool = False) -> Specification:
+    """The run that the configuration describes; refuses one that was edited, unless the user insists on it."""
+    if not insist and config.get("digest") != digest(config):
+        raise UserError(
+            f"{path} was edited, so the run could not go on as it began; restore it, start a new run, or insist with "
+            "--insist."
+        )
+    try:
+        settings = _settings(config["method"], config["settings"])
+        return Specification(config["task"], config["method"], config["seed"], config["preset"], settings)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise UserError(f"{path} does not fit this version of sbsrl ({error}).") from None
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _settings(method: str, plain: Mapping[str, Mapping[str, Any]]) -> Settings:
+    changes: dict[str, Any] = {group: plain[group]["name"] for group in PARTS}
+    for group, values in plain.items():
+        changes |= {f"{group}.{name}": value for name, value in values.items() if (name, group) not in NAMES}
+    return make_settings(make_method(method).settings, (), changes)
+
+
+NAMES = {("name", group) for group in PARTS}
+
+
+def versions_now() -> dict[str, str]:
+    """What results depend on besides the configuration."""
+    packages = ("sbsrl", "jax", "jaxlib", "equinox", "numpy", "gymnasium")
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+
+
+def changed_versions(saved: Any) -> str:
+    """What is not as it was when the run began, in words; `saved` may be anything that stands in a configuration."""
+    then, now = saved if isinstance(saved, Mapping) else {}, versions_now()
+    return ", ".join(f"{name} {then.get(name)} -> {now[name]}" for name in now if then.get(name) != now[name])

@@ -1,0 +1,100 @@
+"""From names and changes to an experiment that can run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import UserError, unknown
+from .loop import Experiment, Learner
+from .methods import DEFAULT, make_method
+from .settings import PRESETS, Settings, make_settings
+from .task import Task
+from .tasks import find_task, make_task
+from .validation import Whole, Word
+
+__all__ = ["Specification", "make_experiment", "resolve"]
+
+SEEDS = Whole(0, 2**32 - 1)
+
+
+@dataclass(frozen=True)
+class Specification:
+    """All that determines a run."""
+
+    task: str
+    method: str
+    seed: int
+    preset: str
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        for name in ("task", "method", "preset"):
+            Word(empty=False).read(name, getattr(self, name))
+        object.__setattr__(self, "seed", SEEDS.read("seed", self.seed))
+
+    @classmethod
+    def make(cls, task: str, method: str, seed: int, preset: str, changes: Mapping[str, Any]) -> "Specification":
+        """The settings of the task, those of the preset, then these changes; the later ones win."""
+        return cls(task, method, seed, preset, _settings(task, method, preset, changes))
+
+    @property
+    def default_folder(self) -> Path:
+        return Path("runs") / f"{self.task}-{self.method}-s{self.seed}"
+
+    def make_task(self) -> Task:
+        run = self.settings.run
+        return make_task(self.task, run.prior, run.budget, run.data)
+
+    def experiment(self) -> Experiment:
+        return make_experiment(self.make_task(), self.method, self.settings)
+
+    def start(self) -> tuple[Experiment, Learner]:
+        """The experiment and its learner before the first episode."""
+        experiment = self.experiment()
+        return experiment, Learner.create(experiment, self.seed)
+
+
+def _settings(task: str, method: str, preset: str, changes: Mapping[str, Any]) -> Settings:
+    Word(empty=False).read("task", task)
+    if preset not in PRESETS:
+        raise unknown("preset", str(preset), PRESETS)
+    own = find_task(task).presets()
+    layers = (own["cpu"], PRESETS[preset], own.get(preset, {}) if preset != "cpu" else {})
+    return make_settings(make_method(str(method)).settings, layers, changes)
+
+
+def resolve(
+    task: str, method: str = DEFAULT.name, preset: str = "cpu", changes: Mapping[str, Any] | None = None
+) -> tuple[Task, Settings]:
+    """The task and the settings of a run, without running it."""
+    spec = Specification.make(task, method, 0, preset, changes or {})
+    return spec.make_task(), spec.settings
+
+
+def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
+    """Puts the parts together; refuses what cannot work before anything is played."""
+    chosen = make_method(method)
+    _check_budgets(task, settings)
+    if settings.run.inconsistent == "prior" and task.prior.policy is None:
+        raise UserError(
+            f"inconsistent=prior needs a prior policy to fall back to, and prior '{task.prior.name}' of {task.name} "
+            "has none; use inconsistent=stop."
+        )
+    chosen.check(task, settings)
+    return Experiment(task, chosen, settings.solver.create(task), settings)
+
+
+def _check_budgets(task: Task, settings: Settings) -> None:
+    tightening = settings.method.tightening
+    if len(tightening) not in {1, len(task.costs)}:
+        raise UserError(
+            f"tightening has {len(tightening)} numbers for {len(task.costs)} costs; give one for all, or one per cost."
+        )
+    for i, cost in enumerate(task.costs):
+        margin, least = tightening[i % len(tightening)], cost.least(task.horizon)
+        if cost.budget - margin < least:
+            raise UserError(
+                f"no policy can meet the tightened budget {cost.budget:g} - {margin:g}: the cost of {task.name} is "
+                f"never below {least:g}; raise budget or lower tightening."
+            )

@@ -1,0 +1,106 @@
+"""A true system that is written down, behind the same boundary as any other."""
+
+from typing import Any
+
+import equinox as eqx
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, UInt32
+
+from .._jax import EXACT
+from ..errors import UserError
+from ..model import CostFunction
+from ..task import Equations
+from ..types import PRNGKey, Scalar, State, StepFunction, TransitionFunction
+
+__all__ = ["EquationsEnv"]
+
+Vector = Float[np.ndarray, " n"]
+
+ROUNDING = 1e-9
+"""By this share the space of observations is wider than the limits: a state on them may be rounded beyond."""
+
+
+class EquationsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+    """Equations as an environment: y = step(x, a), the reward and, in `info["cost"]`, the costs of (x, a, y).
+
+    Everything is in double precision. `info["cost"]` is a number if there is one cost, else an array of all. Nothing
+    terminates; the episode is truncated after `horizon` steps, or never. Actions beyond `low` and `high` are passed on
+    as they are: the equations say what becomes of them.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (Gymnasium's own declaration)
+
+    def __init__(
+        self,
+        equations: Equations,
+        low: tuple[float, ...],
+        high: tuple[float, ...],
+        horizon: int | None = None,
+        state_limits: tuple[float, ...] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """`state_limits` are r_i such that |x_i| <= r_i, infinite where nothing bounds a state."""
+        if render_mode is not None:
+            raise UserError(f"equations have no render_mode '{render_mode}'; leave it out.")
+        self.render_mode = None
+        limits = _limits(len(equations.noise), state_limits)
+        self.observation_space = gymnasium.spaces.Box(-limits, limits, dtype=np.float64)
+        self.action_space = gymnasium.spaces.Box(np.array(low, float), np.array(high, float), dtype=np.float64)
+        self._equations, self._horizon = equations, horizon
+        self._x: State | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
+        """Draws x_0. All randomness of the episode comes from `seed`, without one from the generator of the last."""
+        super().reset(seed=seed)
+        number = int(self.np_random.integers(2**63)) if seed is None else seed % 2**64
+        start_key, self._key = jax.random.split(jax.random.key(np.uint64(number)))
+        self._x, self._t = jnp.asarray(self._equations.start(start_key), EXACT), 0
+        return np.array(self._x), {}
+
+    def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+        """One step of the equations, with the noise of its own that seed and number of the step decide."""
+        if self._x is None:
+            raise gymnasium.error.ResetNeeded("call reset() before the first step().")
+        step, (reward_of, costs_of) = self._equations.step, self._equations.signals
+        a, t = self._read(action), np.uint32(self._t)
+        self._x, reward, costs = _true_step(step, reward_of, costs_of, self._x, a, self._key, t)
+        self._t += 1
+        charged = np.array(costs)
+        info = {"cost": float(charged[0]) if charged.size == 1 else charged}
+        return np.array(self._x), float(reward), False, self._t == self._horizon, info
+
+    def _read(self, action: Any) -> Vector:
+        a = np.asarray(action, float)
+        if a.shape != self.action_space.shape:
+            raise UserError(f"an action has shape {a.shape}; give one of shape {self.action_space.shape}.")
+        if not np.isfinite(a).all():
+            raise UserError(f"the action {a.tolist()} is not finite; give numbers.")
+        return a
+
+
+def _limits(size: int, state_limits: tuple[float, ...] | None) -> Vector:
+    if state_limits is not None and len(state_limits) != size:
+        raise UserError(f"{len(state_limits)} limits were given for {size} states; give one per state.")
+    limits = np.full(size, np.inf) if state_limits is None else np.array(state_limits, float)
+    return limits * (1 + ROUNDING)
+
+
+@eqx.filter_jit
+def _true_step(
+    step: StepFunction,
+    reward: TransitionFunction,
+    costs: CostFunction,
+    x: State,
+    a: Float[Any, " da"],
+    key: PRNGKey,
+    t: UInt32[Any, ""],
+) -> tuple[State, Scalar, Float[Array, " k"]]:
+    """The next state, the reward and the costs of step t of the episode with this key.
+
+    It is compiled once for the same functions, and once for all parameters of a system that is a module of arrays.
+    """
+    y = step(x, a, jax.random.fold_in(key, t))
+    return y, reward(x, a, y), costs(x, a, y)

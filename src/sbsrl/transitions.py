@@ -1,0 +1,43 @@
+"""What was observed of the true system: transitions, and whole episodes."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+__all__ = ["Ending", "Episode", "Transitions"]
+
+Ending = Literal["horizon", "terminated", "truncated", "fault", "interrupted"]
+"""How an episode ended: after T steps; in a terminal state of the system, after which nothing is earned or charged;
+cut short by the system, which would have gone on; because the system failed; because the user stopped it."""
+
+
+class Transitions(NamedTuple):
+    """Data (x_t, a_t, x_{t+1}) of the true system, with what each transition earned and cost."""
+
+    states: Float[np.ndarray, "N dx"]
+    actions: Float[np.ndarray, "N da"]
+    next_states: Float[np.ndarray, "N dx"]
+    rewards: Float[np.ndarray, " N"]
+    costs: Float[np.ndarray, "N k"]
+    terminated: Bool[np.ndarray, " N"]
+    """Whether the system ended the episode there: the value of the next state is then 0."""
+
+
+class Episode(NamedTuple):
+    """What really happened in one episode on the true system: T steps, fewer if it ended early."""
+
+    states: Float[np.ndarray, "T1 dx"]
+    actions: Float[np.ndarray, "T da"]
+    rewards: Float[np.ndarray, " T"]
+    costs: Float[np.ndarray, "T k"]
+    ended: Ending = "horizon"
+    reason: str = ""
+    """In words, where the system failed."""
+
+    @property
+    def transitions(self) -> Transitions:
+        terminated = np.zeros(len(self.actions), bool)
+        if self.ended == "terminated":
+            terminated[-1:] = True
+        return Transitions(self.states[:-1], self.actions, self.states[1:], self.rewards, self.costs, terminated)

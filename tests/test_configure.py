@@ -1,0 +1,88 @@
+"""What `import sbsrl` does: it configures JAX, without loading it, and loads names when they are used."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import sbsrl
+
+
+def answer(code, **environment):
+    """What a fresh Python prints, as JSON."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**inherited, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def test_importing_the_package_loads_no_library():
+    """What makes an import slow; the package itself takes milliseconds."""
+    loaded = set(answer("import json, sys, sbsrl; print(json.dumps(list(sys.modules)))"))
+    assert "sbsrl" in loaded
+    heavy = {"jax", "jaxlib", "numpy", "scipy", "equinox", "gymnasium", "matplotlib", "rich"}
+    assert not loaded & heavy
+    assert {name for name in loaded if name.startswith("sbsrl.")} == {"sbsrl._configure", "sbsrl._lazy"}
+
+
+def test_the_public_names_are_those_of_their_modules():
+    assert list(sbsrl._MODULES) == sbsrl.__all__
+    assert set(sbsrl.__all__) <= set(dir(sbsrl))
+    for name, module in sbsrl._MODULES.items():
+        assert getattr(sbsrl, name) is getattr(import_module(f"sbsrl.{module}"), name)
+
+
+def test_other_names_do_not_exist():
+    with pytest.raises(AttributeError, match="module 'sbsrl' has no attribute 'lern'"):
+        sbsrl.lern  # noqa: B018
+    with pytest.raises(ImportError):
+        from sbsrl import lern  # noqa: F401
+
+
+CONFIGURATION = """
+import json, os, jax, jax.numpy as jnp
+names = ["compilation_cache_dir", "persistent_cache_min_compile_time_secs", "persistent_cache_min_entry_size_bytes"]
+cache = [jax.config.values[f"jax_{name}"] for name in names]
+print(json.dumps([str(jnp.zeros(1).dtype), os.environ["OPENBLAS_NUM_THREADS"], *cache]))
+"""
+
+either_first = pytest.mark.parametrize("imports", ["import sbsrl.errors", "import jax, sbsrl", "import sbsrl._jax"])
+
+
+@either_first
+def test_jax_is_configured_whatever_is_imported_first(tmp_path, imports):
+    found = answer(imports + CONFIGURATION, XDG_CACHE_HOME=str(tmp_path), OPENBLAS_NUM_THREADS="1")
+    assert found == ["float64", "1", str(tmp_path / "sbsrl" / "jax"), 0.2, -1]
+    assert (tmp_path / "sbsrl" / "jax").is_dir()
+
+
+@either_first
+def test_the_cache_is_where_the_user_wants_it_and_float64_is_not_a_choice(tmp_path, imports):
+    found = answer(
+        imports + CONFIGURATION,
+        XDG_CACHE_HOME=str(tmp_path),
+        JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine"),
+        JAX_ENABLE_X64="0",
+        OPENBLAS_NUM_THREADS="2",
+    )
+    assert found[:3] == ["float64", "2", str(tmp_path / "mine")]
+    assert not (tmp_path / "sbsrl").exists()
+
+
+@either_first
+def test_without_a_place_for_a_cache_there_is_none(tmp_path, imports):
+    (tmp_path / "file").write_text("")
+    assert answer(imports + CONFIGURATION, XDG_CACHE_HOME=str(tmp_path / "file"))[2] is None
+
+
+def test_one_thread_of_openblas_unless_the_user_says_more():
+    code = "import json, os; os.environ.pop('OPENBLAS_NUM_THREADS', None); import sbsrl\n"
+    assert answer(code + "print(json.dumps(os.environ['OPENBLAS_NUM_THREADS']))") == "1"
