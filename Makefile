@@ -33,6 +33,8 @@ lint: env
 bench: env
 	taskset -c 0 $(BIN)/python benchmarks/belief.py
 	taskset -c 0 $(BIN)/python benchmarks/planning.py
+	taskset -c 0 $(BIN)/python benchmarks/laboratory.py
+	taskset -c 0 $(BIN)/python benchmarks/before.py
 
 evidence: env
 	set -e; for figure in gp-safety gp-exploration gp-ablation gp-margins; do $(BIN)/sbsrl reproduce $$figure; done

@@ -52,7 +52,7 @@ def belief_at(experiment: Experiment, points: int, room: int, choices: GPChoices
 
 def problem_of(experiment: Experiment, belief: GPBelief, exploring: bool = False) -> Problem:
     key, starts = jax.random.key(1), draw_starts(experiment.task, jax.random.key(2))
-    context = Context(experiment.task, belief, experiment.settings, 9, exploring, False, key, starts)
+    context = Context(experiment.task, belief, experiment.settings, 9, exploring, False, key, key, starts)
     return experiment.method.problem(context)
 
 

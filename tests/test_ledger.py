@@ -100,9 +100,10 @@ def test_a_policy_that_says_nothing_has_the_violation_of_its_solution(experiment
 
 
 def test_the_prior_policy_neither_follows_a_plan_nor_explores(experiment, judgement):
-    record = line(experiment, judgement._replace(phase="prior"), episode([(0.1, 1.0)]), violation=[0.0])
+    record = line(experiment, judgement._replace(phase="prior", solution=None), episode([(0.1, 1.0)]), effort=[0.5])
     assert not record.feasible
     assert not record.exploring
+    assert record.metrics == {"effort": 0.5, "cost/speed": 0.1, "cost/effort": 1.0}
 
 
 def test_a_warning_and_a_reason_are_written_down(experiment, judgement):

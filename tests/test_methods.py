@@ -73,6 +73,7 @@ def two_costs(task):
         task,
         costs=(task.costs[0], Cost("effort", 1.0, "statewise", (0.0, 1.0))),
         signals=Signals(task.signals.reward, costs),
+        equations=task.equations._replace(signals=Signals(task.signals.reward, costs)),
     )
 
 

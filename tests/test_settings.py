@@ -37,7 +37,7 @@ def test_every_preset_is_valid_for_every_task_and_method(preset, task, method):
 def test_changes_win_over_the_preset_and_the_preset_over_the_task():
     found = settings({"samples": 7}, layers=({**OWN, "samples": 5, "features": 10}, PRESETS["smoke"]))
     assert found.method.samples == 7
-    assert found.belief.features == PRESETS["smoke"]["features"]
+    assert found.belief.features == PRESETS["smoke"]["gp.features"]
     assert found.run.budget == (OWN["budget"],)
     assert found.run.step_timeout == 60.0  # the default, which nobody changed
 
@@ -87,7 +87,7 @@ def test_presets_apply_only_where_they_exist():
     found = settings({"solver": "exact"}, layers=(OWN, PRESETS["smoke"]))
     assert found.solver.name == "exact"
     assert not hasattr(found.solver, "candidates")
-    assert found.method.samples == PRESETS["smoke"]["samples"]
+    assert found.method.samples == PRESETS["smoke"]["method.samples"]
 
 
 def test_a_task_may_have_presets_of_its_own(monkeypatch):
@@ -95,7 +95,7 @@ def test_a_task_may_have_presets_of_its_own(monkeypatch):
     toys.register(monkeypatch.setitem)
     cpu, smoke = (Specification.make("cart", "sbsrl", 0, preset, {}).settings for preset in ("cpu", "smoke"))
     assert (cpu.solver.pushes, smoke.solver.pushes) == (16, 8)
-    assert (cpu.method.samples, smoke.method.samples) == (4, PRESETS["smoke"]["samples"])
+    assert (cpu.method.samples, smoke.method.samples) == (4, PRESETS["smoke"]["method.samples"])
     assert (cpu.belief.name, cpu.solver.name) == ("bootstraps", "counter")
     assert cpu.run.budget == (0.5, 4.0)
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from sbsrl.belief.gp import GPBelief
 from sbsrl.belief.weights import WeightBelief
 from sbsrl.costs import Cost
 from sbsrl.loop import Learner, context_of
+from sbsrl.settings import MethodSettings, make_settings
 from sbsrl.solve.expectation import Quadrature
 from sbsrl.solve.gradient import GradientSearch
 from sbsrl.solve.policy_search import EvolutionSearch, ExactSearch
@@ -199,6 +201,7 @@ def test_the_cost_that_the_tightening_eats_up_is_found_among_several():
     """The second of two: the tightening of the second counts for it, or the only one there is."""
     task, settings = resolve("pendulum", changes={"tightening": (0.1, 0.5)})
     low = Cost("effort", 0.4, "statewise", (0.0, 1.0))
+    task = dataclasses.replace(task, costs=task.costs, signals=None, equations=None)
     with pytest.raises(UserError, match=r"^no policy can meet the tightened budget 0\.4 - 0\.5"):
         make_experiment(dataclasses.replace(task, costs=(*task.costs, low)), "sbsrl", settings)
     make_experiment(dataclasses.replace(task, costs=(low, *task.costs)), "sbsrl", settings)
@@ -224,3 +227,28 @@ def test_a_gaussian_process_says_what_it_needs_of_a_task(lacks):
 
 def test_a_run_has_its_own_folder_by_default():
     assert str(Specification.make("pendulum", "greedy", 3, "cpu", {}).default_folder) == "runs/pendulum-greedy-s3"
+
+
+@pytest.mark.parametrize(
+    "start",
+    [lambda key: jnp.zeros(2), lambda key: jnp.array([jnp.nan, 0.0, 0.0]), lambda key: np.zeros(3) + float(key)],
+)
+def test_a_task_must_draw_initial_states_before_anything_is_played(start):
+    task, settings = resolve("pendulum")
+    with pytest.raises(UserError, match=r"^the start of pendulum"):
+        make_experiment(dataclasses.replace(task, start=start), "sbsrl", settings)
+
+
+def test_the_names_of_presets_mean_something():
+    """A layer may speak of a part that is not chosen, but not of what nothing has."""
+    assert resolve("pendulum", preset="paper")[1].solver.candidates == 1000
+    assert resolve("ledge", preset="paper")[1].solver.name == "exact"
+    with pytest.raises(UserError, match=r"a preset has a setting .icem\.candidats., which nothing has"):
+        make_settings(MethodSettings, ({"icem.candidats": 5},), {})
+
+
+def test_a_preset_of_one_solver_does_not_change_another():
+    changes = {"solver": "evolution"}
+    _, paper = resolve("ledge", preset="paper", changes=changes)
+    assert paper.solver == resolve("ledge", changes=changes)[1].solver
+    assert resolve("ledge", preset="smoke", changes=changes)[1].solver.candidates == 124

@@ -11,6 +11,7 @@ import pytest
 
 from sbsrl import UserError, make_task
 from sbsrl.costs import Cost, aggregate, violation
+from sbsrl.model import Signals
 from sbsrl.prior import Prior
 from sbsrl.task import Limits
 from sbsrl.tasks import TASKS, pendulum
@@ -82,13 +83,13 @@ SPEED = make_task("pendulum").costs[0]
         ({"name": ""}, "the task's name wants a word and got ''."),
         ({"state_names": ()}, "the task's state_names wants one or more words and got ()."),
         ({"state_names": ("a", "", "c")}, "the task's state_names wants a word and got ''."),
-        ({"horizon": 0}, "the task's horizon=0 is out of range; it must be at least 1."),
+        ({"horizon": 0}, "the task's horizon=0 is out of range; it must be between 1 and 1000000."),
         ({"action_low": (1.0,), "action_high": (-1.0,)}, "lie between 1 and -1: swap the limits."),
         ({"action_high": (-1.0,)}, "lie between -1 and -1: swap the limits."),
         ({"action_high": (1.0, 1.0)}, "pendulum has 1 lower and 2 upper limits of actions; give one of each"),
         ({"action_low": (math.nan,)}, "the task's action_low=nan is not a finite number."),
         ({"action_high": (math.inf,)}, "the task's action_high=inf is not a finite number."),
-        ({"costs": ()}, "the task pendulum needs at least one Cost, and got ()."),
+        ({"costs": ()}, "the task's costs wants one or more Costs and got ()."),
         ({"costs": (SPEED, SPEED)}, "two costs of pendulum have the same name; give each its own."),
         ({"costs": (replace(SPEED, budget=-0.5),)}, "no policy can meet budget=-0.5: the cost of pendulum,"),
         ({"safe_action": (2.0,)}, "the safe action [2.0] of pendulum is not within the limits of its actions."),
@@ -193,7 +194,7 @@ def test_values_of_a_wrong_type_are_refused_where_types_are_not_checked():
         "cost 'speed': budget wants a number and got '1.0'.",
         "the task's horizon wants a whole number and got '50'.",
         "the task's state_names wants one or more words and got 'xyz'.",
-        "the task pendulum needs at least one Cost, and got ('speed',).",
+        "the task's costs wants one or more Costs and got ('speed',).",
         "the task's open wants a function and got 'sbsrl/Pendulum-v0'.",
         "the prior's mean wants a function and got 0.0.",
         "the prior's kernel must be a kernel, or one for each state, and got 'rbf'.",
@@ -209,3 +210,20 @@ def test_infinite_limits_are_allowed_where_nothing_bounds_a_state():
 def test_unknown_priors_are_answered_with_the_nearest():
     with pytest.raises(UserError, match=r"^there is no prior of pendulum 'simulater'; did you mean 'simulator'\?$"):
         make_task("pendulum", "simulater")
+
+
+@pytest.mark.parametrize(
+    ("signals", "said"),
+    [
+        (
+            Signals(lambda x, a, y: x[0], lambda x, a, y: jnp.abs(y[:2])),
+            r"its costs \(2,\); give a number, and an array",
+        ),
+        (Signals(lambda x, a, y: x[:1], lambda x, a, y: jnp.abs(y[:1])), r"has shape \(1,\)"),
+        (Signals(lambda x, a, y: float(x[0]), lambda x, a, y: jnp.abs(y[:1])), "that JAX can trace"),
+    ],
+)
+def test_known_signals_must_be_a_number_and_one_number_for_each_cost(signals, said):
+    """JAX would silently take one cost for another."""
+    with pytest.raises(UserError, match=said):
+        replace(make_task("pendulum"), signals=signals)

@@ -1,13 +1,14 @@
 """Kinds of values: what they accept, the plain form they give it, and the sentence that refuses the rest."""
 
 import math
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sbsrl.errors import UserError
-from sbsrl.validation import Flag, Function, Number, Numbers, Whole, Word, Words
+from sbsrl.validation import Function, Instance, Number, Numbers, Place, Switch, Whole, Word, Words
 
 ACCEPTED = [
     (Number(), 3, 3.0),
@@ -17,7 +18,7 @@ ACCEPTED = [
     (Number(finite=False), math.inf, math.inf),
     (Whole(0), np.uint8(7), 7),
     (Whole(0), 2**70, 2**70),
-    (Flag(), np.False_, False),
+    (Switch(), np.False_, False),
     (Word(), "", ""),
     (Word(("a", "b")), "b", "b"),
     (Numbers(), 1, (1.0,)),
@@ -27,6 +28,9 @@ ACCEPTED = [
     (Words(), ["a", "b"], ("a", "b")),
     (Function(), len, len),
     (Function(optional=True), None, None),
+    (Place(), "runs/a", Path("runs/a")),
+    (Instance(dict, optional=True), None, None),
+    (Instance(str, several=True), ["a", "b"], ("a", "b")),
 ]
 
 
@@ -42,6 +46,15 @@ REFUSED = [
     (Number(), True, "it wants a number and got True."),
     (Number(), None, "it wants a number and got None."),
     (Number(), 1j, "it wants a number and got 1j."),
+    (Number(), 10**400, "it=inf is not a finite number."),
+    (Number(), -(10**400), "it=-inf is not a finite number."),
+    (Whole(0), np.zeros((2, 2)), "it wants a whole number and got array([[0., 0.], [0., 0.]])."),
+    (Words(), ("a", "b", "a"), "it has a word twice: a, b, a; use each once."),
+    (Place(), 5, "it wants a path and got 5."),
+    (Place(), "a\0b", "it wants a path and got 'a\\x00b'."),
+    (Instance(dict), None, "it wants a dict and got None."),
+    (Instance(dict, several=True), {}, "it wants one or more dicts and got {}."),
+    (Instance(dict, several=True), [{}, 5], "it wants one or more dicts and got [{}, 5]."),
     (Number(), math.nan, "it=nan is not a finite number."),
     (Number(finite=False), math.nan, "it=nan is not a finite number."),
     (Number(), -math.inf, "it=-inf is not a finite number."),
@@ -51,7 +64,7 @@ REFUSED = [
     (Whole(1), [[1], [2, 3]], "it wants a whole number and got [[1], [2, 3]]."),
     (Whole(1), False, "it wants a whole number and got False."),
     (Whole(0, 4294967295), 4294967296, "it=4294967296 is out of range; it must be between 0 and 4294967295."),
-    (Flag(), 0, "it wants true or false and got 0."),
+    (Switch(), 0, "it wants true or false and got 0."),
     (Word(empty=False), "", "it wants a word and got ''."),
     (Word(), 5, "it wants a word and got 5."),
     (Word(("alpha", "beta")), "alpa", "there is no it 'alpa'; did you mean 'alpha'?"),
@@ -82,8 +95,8 @@ def test_what_does_not_fit_is_refused_in_one_sentence(kind, value, said):
     [
         (Number(), "1e-3", 1e-3),
         (Whole(0), "12", 12),
-        (Flag(), "YES", True),
-        (Flag(), "0", False),
+        (Switch(), "YES", True),
+        (Switch(), "0", False),
         (Word(), "none", "none"),
         (Numbers(), "1,2.5", (1.0, 2.5)),
         (Words(), "a,b", ("a", "b")),
@@ -98,7 +111,7 @@ def test_texts_are_read(kind, text, value):
     [
         (Number(), "one"),
         (Whole(0), "1.0"),
-        (Flag(), "maybe"),
+        (Switch(), "maybe"),
         (Numbers(), "1,,2"),
         (Numbers(), "1;2"),
         (Function(), "f"),

@@ -1,4 +1,4 @@
-"""The library in one function."""
+"""`learn`: a run in one call, for use from Python."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from .methods import DEFAULT
 from .runs import Result, train
 from .specification import Specification
+from .validation import Place
 
 __all__ = ["learn"]
 
@@ -26,4 +27,4 @@ def learn(
     `**{"solver.horizon": 25}`.
     """
     spec = Specification.make(task, method, seed, preset, settings)
-    return train(spec, None if out is None else Path(out))
+    return train(spec, None if out is None else Place().read("out", out))

@@ -14,12 +14,12 @@ from ._jax import EXACT
 from .costs import Cost, aggregate
 from .errors import UserError
 from .policy import Metrics
-from .systems.episode import Guard, ResetFault, run_episode
+from .systems.episode import Guard, Interrupted, ResetFault, run_episode
 from .task import Task
-from .transitions import Transitions
+from .transitions import Episode, Transitions
 from .types import Action, PRNGKey, State
 
-__all__ = ["BEHAVIOURS", "HOLD", "SHARE_OF_BUDGET", "Behaviour"]
+__all__ = ["BEHAVIOURS", "HOLD", "SHARE_OF_BUDGET", "Behaviour", "CollectionInterrupted", "CutShort"]
 
 HOLD = 3
 """Control steps for which a wandering action is held: shorter ones average out and go nowhere."""
@@ -83,27 +83,56 @@ class Careful(gymnasium.Wrapper[Any, Any, Any, Any]):
         return (total - floor) / max(cost.budget - floor, np.finfo(float).tiny)
 
 
+class CutShort(UserError):  # noqa: N818  (what was played is not a mistake)
+    """Data could not be collected to the end; `transitions` are those until then, perhaps none."""
+
+    def __init__(self, reason: str, transitions: Transitions) -> None:
+        super().__init__(reason)
+        self.transitions = transitions
+
+
+class CollectionInterrupted(KeyboardInterrupt):
+    """The same because of Ctrl-C."""
+
+    def __init__(self, reason: str, transitions: Transitions) -> None:
+        super().__init__(reason)
+        self.transitions = transitions
+
+
 def wander(task: Task, count: int, strength: float, key: PRNGKey) -> Transitions:
     """Episodes of random actions on the true system; each ends as any other does, and early at a third of a budget."""
-    played = list[Transitions]()
+    played = [_nothing(task)]
     with closing(Careful(task.open(), task.costs, task.horizon)) as env:
         while (left := count - sum(len(part.actions) for part in played)) > 0:
-            played.append(_wander_once(task, env, left, strength, jax.random.fold_in(key, len(played))))
-    return Transitions(*(np.concatenate(parts) for parts in zip(*played, strict=True)))
+            episode, reason = _wander_once(task, env, left, strength, jax.random.fold_in(key, len(played) - 1))
+            played.append(episode.transitions)
+            if reason:
+                raise (CollectionInterrupted if episode.ended == "interrupted" else CutShort)(reason, _joined(played))
+    return _joined(played)
 
 
-def _wander_once(task: Task, env: Careful, most: int, strength: float, key: PRNGKey) -> Transitions:
-    """One episode of at most so many steps."""
+def _joined(parts: Sequence[Transitions]) -> Transitions:
+    return Transitions(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _nothing(task: Task) -> Transitions:
+    states, actions = np.zeros((0, task.state_size)), np.zeros((0, task.action_size))
+    return Transitions(states, actions, states, np.zeros(0), np.zeros((0, len(task.costs))), np.zeros(0, bool))
+
+
+def _wander_once(task: Task, env: Careful, most: int, strength: float, key: PRNGKey) -> tuple[Episode, str]:
+    """One episode of at most so many steps, and why it was cut short, if it was."""
     reset_key, action_key, _ = jax.random.split(key, 3)
     policy = Wanderer(task.action_low, task.action_high, strength, action_key)
     seed = int(jax.random.bits(reset_key, dtype=jnp.uint32)) >> 1
     try:
         episode = run_episode(env, policy, seed, key, min(task.horizon, most), guard=Guard.of(task)).episode
     except ResetFault as fault:
-        raise UserError(f"no data were collected: {fault}.") from None
-    if episode.ended == "fault":
-        raise UserError(f"no data were collected: {episode.reason}.")
-    return episode.transitions
+        nothing = _nothing(task)
+        return Episode(np.zeros((1, task.state_size)), nothing.actions, nothing.rewards, nothing.costs), str(fault)
+    except Interrupted as stopped:
+        return stopped.played.episode, stopped.played.episode.reason
+    return episode, episode.reason
 
 
 def scatter(task: Task, count: int, strength: float, key: PRNGKey) -> Transitions:

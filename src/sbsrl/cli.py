@@ -19,9 +19,10 @@ from rich.console import Console
 
 from ._configure import STARTED
 from .atomic import write_atomically
+from .behaviours import CollectionInterrupted, CutShort
 from .errors import UserError, unknown
 from .methods import DEFAULT, METHODS
-from .offline import BEHAVIOURS, collect
+from .offline import BEHAVIOURS, OfflineData, collect
 from .parts import PARTS
 from .report.certification import add_options, as_json, read_options, show
 from .report.figures import FIGURES, Request, reproduce
@@ -64,6 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complaints.print("sbsrl: interrupted.", highlight=False)
         return 130
+    except (MemoryError, RuntimeError) as error:
+        if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
+            raise
+        complaints.print("sbsrl: there is not enough memory for this; use fewer candidates, samples or features.")
+        return 2
     except OSError as error:  # the terminal or the pipe that this prints to
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to be flushed at exit
@@ -222,11 +228,18 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 def _collect(options: argparse.Namespace) -> int:
     task = make_task(options.task)
-    data = collect(task, options.behaviour, options.transitions, options.seed, options.strength)
     out: Path = options.out or Path("data") / f"{task.name}-{options.behaviour}-s{options.seed}.npz"
+    say = partial(Console().print, soft_wrap=True, highlight=False, markup=False)
+    try:
+        data = collect(task, options.behaviour, options.transitions, options.seed, options.strength)
+    except (CutShort, CollectionInterrupted) as short:
+        OfflineData(task.name, options.behaviour, options.seed, short.transitions).save(out)
+        kept = f"{short}; {len(short.transitions.actions)} transitions until then are kept in {out}."
+        if isinstance(short, CutShort):
+            raise UserError(kept) from None
+        say(kept)
+        return 130
     data.save(out)
-    console = Console()
-    say = partial(console.print, soft_wrap=True, highlight=False, markup=False)
     for name, part in zip(task.state_names, data.transitions.next_states.T, strict=True):
         say(f"{name:8} from {part.min():8.3f} to {part.max():8.3f}")
     for cost, part in zip(task.costs, data.transitions.costs.T, strict=True):

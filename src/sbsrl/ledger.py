@@ -1,6 +1,6 @@
 """From what was played to its line in the ledger."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import equinox as eqx
@@ -26,7 +26,8 @@ class Judgement(NamedTuple):
 
     phase: Phase
     problem: Problem
-    solution: Solution
+    solution: Solution | None
+    """What the solver found, if the policy is from a solver."""
     calibration_warning: str | None
     seconds: float
 
@@ -37,13 +38,13 @@ def make_record(task: Task, number: int, played: Played, judgement: Judgement) -
     costs = _totals(task, episode)
     worst = _worst(task, costs)
     metrics = dict(_metrics(task, costs, played, judgement))
-    followed = judgement.phase != "prior"
+    followed = judgement.solution is not None
     return Record(
         episode=number,
         phase=judgement.phase,
         reward=float(episode.rewards.sum()),
         **worst._asdict(),
-        feasible=followed and metrics["infeasible_plans"] == 0,
+        feasible=followed and not metrics["infeasible_plans"],
         exploring=followed and bool(problem.exploring),
         uncertainty=gathered(problem.uncertainty, episode, task.horizon),
         samples=0 if problem.samples is None else len(problem.samples),
@@ -95,19 +96,24 @@ def _metrics(task: Task, costs: list[float], played: Played, judgement: Judgemen
 
     A policy that says nothing of the violation of its decisions has that of the solution in all of them.
     """
-    solution = judgement.solution
-    yield "planned_information", float(solution.evaluation.information)
-    for name, value in solution.metrics.items():
-        yield name, float(value)
-    for name, values in played.metrics.items():
-        if name != "violation" and values:
-            yield name, float(np.mean(values))
-    plans = played.metrics.get("violation") or [float(solution.evaluation.violation)]
-    yield "infeasible_plans", sum(each > 0 for each in plans)
-    yield "worst_plan", max(plans)
+    if (solution := judgement.solution) is not None:
+        yield "planned_information", float(solution.evaluation.information)
+        yield from _known((name, float(value)) for name, value in solution.metrics.items())
+        plans = played.metrics.get("violation") or [float(solution.evaluation.violation)]
+        yield "infeasible_plans", sum(not each <= 0 for each in plans)  # what is not a number is not feasible
+        yield "worst_plan", float(np.clip(np.nan_to_num(plans, nan=np.inf).max(), None, np.finfo(float).max))
+    means = (
+        (name, float(np.mean(values))) for name, values in played.metrics.items() if name != "violation" and values
+    )
+    yield from _known(means)
     if len(task.costs) > 1:
         for cost, total in zip(task.costs, costs, strict=True):
             yield f"cost/{cost.name}", total
+
+
+def _known(metrics: Iterable[tuple[str, float]]) -> Iterator[tuple[str, float]]:
+    """Those that are finite numbers: JSON has no others."""
+    return ((name, value) for name, value in metrics if np.isfinite(value))
 
 
 def gathered(uncertainty: Uncertainty, episode: Episode, horizon: int) -> float:
@@ -118,7 +124,7 @@ def gathered(uncertainty: Uncertainty, episode: Episode, horizon: int) -> float:
     padding = ((0, max(horizon - steps, 0)), (0, 0))
     x, a = (np.pad(part, padding, mode="edge").T for part in (episode.states[:-1], episode.actions))
     each = _at_inputs(uncertainty, jnp.asarray(x, PLAN), jnp.asarray(a, PLAN))
-    return float(np.sum(np.asarray(each, float)[:steps]))
+    return float(np.nan_to_num(np.sum(np.asarray(each, float)[:steps])))
 
 
 @eqx.filter_jit

@@ -2,25 +2,29 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, UInt32
 
 from .belief.protocol import Belief, Calibrated
+from .errors import UserError
+from .leaves import check_form
 from .ledger import Judgement, make_record
 from .methods import Context, Method
 from .policy import Policy
+from .problem import Problem
 from .record import Phase, Record
 from .settings import Settings
 from .solve.protocol import Solution, Solver
 from .systems.episode import Played
 from .task import Task
 from .transitions import Episode
-from .types import Flag, Index, PRNGKey
+from .types import Flag, Index, PRNGKey, State
 
 __all__ = [
     "Experiment",
@@ -29,6 +33,7 @@ __all__ = [
     "Shortfall",
     "Turn",
     "algorithm_1",
+    "calibration_warning",
     "context_of",
     "final_episode",
     "greedy_policy",
@@ -125,23 +130,22 @@ def algorithm_1(experiment: Experiment, learner: Learner, play: Play) -> Iterato
     """
     shortfall = None
     while _goes_on(experiment, learner):
-        started, turn = perf_counter(), _turn(learner)
-        context = context_of(experiment, learner)
-        problem, solution, memory = _solve(experiment, learner, context)  # 6, 7: samples, Problem (1)
-        if learner.exploring and not solution.explores(experiment.settings.method.exploration_tolerance):
-            shortfall = _shortfall(float(problem.threshold), solution)
-            learner = _change(learner, exploring=False, solver=memory)  # 5: no longer feasible
+        started, keys = perf_counter(), _keys(learner)
+        context = _context(experiment, learner, keys)
+        chosen = _fallback(experiment, learner, context) or _solve(experiment, learner, context, keys)  # 6, 7
+        if learner.exploring and not chosen.explores(experiment.settings.method.exploration_tolerance):
+            shortfall = chosen.shortfall()
+            learner = _change(learner, exploring=False, solver=chosen.memory)  # 5: no longer feasible
             continue
-        policy, phase = _choose(experiment, learner, context, solution, "explore" if problem.exploring else "exploit")
-        played = play(policy, turn)  # 8
-        belief = learner.belief.update(played.episode.transitions, _keys(learner).update)  # 9
+        played = play(chosen.policy, _turn(learner, keys))  # 8
+        belief = _updated(learner.belief, played.episode, keys)  # 9
         warning = calibration_warning(belief)
-        judgement = Judgement(phase, problem, solution, warning, perf_counter() - started)
-        record = make_record(experiment.task, turn.episode, played, judgement)
+        judgement = Judgement(chosen.phase, chosen.problem, chosen.solution, warning, perf_counter() - started)
+        record = make_record(experiment.task, int(learner.episode), played, judgement)
         learner = _change(
-            learner, belief=belief, solver=memory, episode=learner.episode + 1, contradicted=warning is not None
+            learner, belief=belief, solver=chosen.memory, episode=learner.episode + 1, contradicted=warning is not None
         )  # 10
-        yield Outcome(record, played.episode, learner, policy, shortfall)
+        yield Outcome(record, played.episode, learner, chosen.policy, shortfall)
         shortfall = None
         if record.ended == "fault":
             return
@@ -152,22 +156,29 @@ def algorithm_1(experiment: Experiment, learner: Learner, play: Play) -> Iterato
 
 def final_episode(experiment: Experiment, learner: Learner, play: Play) -> Outcome:
     """One episode of the greedy policy, from which nothing is learned."""
-    started, turn = perf_counter(), _turn(learner)
-    context = context_of(experiment, learner, final=True)
-    problem, solution, _ = _solve(experiment, learner, context)
-    policy = experiment.method.policy(context, solution)
-    played = play(policy, turn)
-    judgement = Judgement("final", problem, solution, None, perf_counter() - started)
-    record = make_record(experiment.task, turn.episode, played, judgement)
+    started, keys = perf_counter(), _keys(learner)
+    chosen = _solve(experiment, learner, _context(experiment, learner, keys, final=True), keys)
+    played = play(chosen.policy, _turn(learner, keys))
+    judgement = Judgement("final", chosen.problem, chosen.solution, None, perf_counter() - started)
+    record = make_record(experiment.task, int(learner.episode), played, judgement)
     finished = _change(learner, finished=record.ended != "fault")
-    return Outcome(record, played.episode, finished, policy, None)
+    return Outcome(record, played.episode, finished, chosen.policy, None)
 
 
 def greedy_policy(experiment: Experiment, learner: Learner) -> Policy:
-    """Problem (1) without the exploration constraint: the policy that is returned in the end."""
+    """Problem (1) without the exploration constraint: the policy that is returned in the end.
+
+    Where the data contradict the belief this is the prior's policy; without one there is none to return.
+    """
     context = context_of(experiment, learner, final=True)
-    _, solution, _ = _solve(experiment, learner, context)
-    return experiment.method.policy(context, solution)
+    if not learner.contradicted:
+        return _solve(experiment, learner, context, _keys(learner)).policy
+    if experiment.task.prior.policy is None:
+        raise UserError(
+            f"there is no policy to return: {calibration_warning(learner.belief)}. Start anew with a prior that claims "
+            "less."
+        )
+    return experiment.task.prior.policy
 
 
 def calibration_warning(belief: Belief) -> str | None:
@@ -183,48 +194,89 @@ def _goes_on(experiment: Experiment, learner: Learner) -> bool:
     return unfinished and not stopped and not (learned and run.stop_when_learned)
 
 
-def _choose(
-    experiment: Experiment, learner: Learner, context: Context, solution: Solution, phase: Phase
-) -> tuple[Policy, Phase]:
-    """The method's policy; the prior's where the data contradict what the method relies on."""
+class _Chosen(NamedTuple):
+    """What is to be played in an episode, and why."""
+
+    policy: Policy
+    phase: Phase
+    problem: Problem
+    solution: Solution | None
+    """None where nothing was solved."""
+    memory: Any
+    """Of the solver, for the next episode."""
+
+    def explores(self, tolerance: float) -> bool:
+        """Whether the exploration constraint is met, or nothing was asked."""
+        return self.solution is None or self.solution.explores(tolerance)
+
+    def shortfall(self) -> Shortfall:
+        assert self.solution is not None
+        threshold = float(self.problem.threshold)
+        promised = float(self.solution.evaluation.information)
+        return Shortfall(threshold, promised * threshold / self.solution.demand)
+
+
+def _solve(experiment: Experiment, learner: Learner, context: Context, keys: "_Keys") -> _Chosen:
+    """Builds this episode's problem and solves it."""
+    problem = experiment.method.problem(context)
+    solution, memory = experiment.solver.solve(problem, learner.solver, keys.solve)
+    check_form("the solver's state", learner.solver, memory)
+    phase: Phase = "explore" if problem.exploring else "exploit"
+    return _Chosen(experiment.method.policy(context, solution), phase, problem, solution, memory)
+
+
+def _fallback(experiment: Experiment, learner: Learner, context: Context) -> _Chosen | None:
+    """The prior's policy, where the data contradict what the method relies on."""
     if not learner.contradicted:
-        return experiment.method.policy(context, solution), phase
+        return None
     assert experiment.task.prior.policy is not None  # the experiment was refused otherwise
-    return experiment.task.prior.policy, "prior"
+    problem = experiment.method.problem(context)
+    return _Chosen(experiment.task.prior.policy, "prior", problem, None, learner.solver)
 
 
-def _shortfall(threshold: float, solution: Solution) -> Shortfall:
-    return Shortfall(threshold, float(solution.evaluation.information) * threshold / solution.demand)
+def _updated(belief: Belief, episode: Episode, keys: "_Keys") -> Belief:
+    """What is believed after an episode."""
+    after = belief.update(episode.transitions, keys.update)
+    check_form("the belief", belief, after)
+    return after
 
 
 # Folded into the seed these give keys of their own: no episode has these numbers.
 _SAMPLES, _SOLVER, _BELIEF = 2**31 - 1, 2**31 - 2, 2**31 - 3
 
 
+@jax.jit
 def sample_key(key: PRNGKey) -> PRNGKey:
     """The key of a run's samples, the same in all its episodes."""
     return jax.random.fold_in(key, _SAMPLES)
 
 
 class _Keys(NamedTuple):
-    reset: PRNGKey
+    """All randomness of one episode."""
+
+    reset: UInt32[Array, ""]
+    """A number for the true system's reset."""
     solve: PRNGKey
     rollout: PRNGKey
-
-    @property
-    def update(self) -> PRNGKey:
-        return jax.random.fold_in(self.reset, 1)
+    update: PRNGKey
+    starts: PRNGKey
+    noise: PRNGKey
 
 
 def _keys(learner: Learner) -> _Keys:
-    """The randomness of one episode depends on the seed and its number only, hence not on how the run was resumed."""
-    return _Keys(*jax.random.split(jax.random.fold_in(learner.key, learner.episode), 3))
+    """It depends on the run's seed and the episode's number only, hence not on how the run was resumed."""
+    return _split(learner.key, learner.episode)
 
 
-def _turn(learner: Learner) -> Turn:
-    keys = _keys(learner)
-    seed = int(jax.random.bits(keys.reset, dtype=jnp.uint32)) >> 1  # some systems take 31 bits only
-    return Turn(int(learner.episode), seed, keys.rollout)
+@jax.jit
+def _split(key: PRNGKey, episode: Index) -> _Keys:
+    reset, solve, rollout = jax.random.split(jax.random.fold_in(key, episode), 3)
+    update, starts, noise = (jax.random.fold_in(reset, i) for i in (1, 2, 3))
+    return _Keys(jax.random.bits(reset, dtype=jnp.uint32), solve, rollout, update, starts, noise)
+
+
+def _turn(learner: Learner, keys: _Keys) -> Turn:
+    return Turn(int(learner.episode), int(keys.reset) >> 1, keys.rollout)  # some systems take 31 bits only
 
 
 STARTS = 8
@@ -233,6 +285,10 @@ STARTS = 8
 
 def context_of(experiment: Experiment, learner: Learner, final: bool = False) -> Context:
     """What the method may use at this episode."""
+    return _context(experiment, learner, _keys(learner), final)
+
+
+def _context(experiment: Experiment, learner: Learner, keys: _Keys, final: bool = False) -> Context:
     return Context(
         task=experiment.task,
         belief=learner.belief,
@@ -241,19 +297,19 @@ def context_of(experiment: Experiment, learner: Learner, final: bool = False) ->
         exploring=bool(learner.exploring) and not final,
         final=final,
         key=sample_key(learner.key),
-        starts=draw_starts(experiment.task, jax.random.fold_in(_keys(learner).reset, 2)),
+        noise=keys.noise,
+        starts=draw_starts(experiment.task, keys.starts),
     )
 
 
 def draw_starts(task: Task, key: PRNGKey) -> Float[Array, "K dx"]:
     """Initial states as the learner expects them; the true system is not asked."""
-    return jnp.stack([jnp.asarray(task.start(each)) for each in jax.random.split(key, STARTS)])
+    return _draw_starts(task.start, key)
 
 
-def _solve(experiment: Experiment, learner: Learner, context: Context) -> tuple[Any, Solution, Any]:
-    """Builds this episode's problem and solves it."""
-    problem = experiment.method.problem(context)
-    return problem, *experiment.solver.solve(problem, learner.solver, _keys(learner).solve)
+@partial(jax.jit, static_argnums=0)
+def _draw_starts(start: Callable[[PRNGKey], State], key: PRNGKey) -> Float[Array, "K dx"]:
+    return jax.vmap(start)(jax.random.split(key, STARTS))
 
 
 def _change(learner: Learner, **fields: object) -> Learner:

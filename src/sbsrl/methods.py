@@ -39,6 +39,8 @@ class Context:
     """Whether this is the policy that is returned in the end, which explores no more."""
     key: PRNGKey
     """Of the samples; the same in all episodes of a run."""
+    noise: PRNGKey
+    """Of what samples draw when they are asked for a next state; of this episode."""
     starts: Float[Array, "K dx"]
     """Initial states."""
 
@@ -60,6 +62,11 @@ def threshold_at_width_one(task: Task, settings: Settings) -> float | None:
     method, gp = settings.method, task.prior.gp
     if not (method.accuracy or method.shrinking):
         return None
+    if not settings.belief.calibrated:
+        raise UserError(
+            f"a threshold that shrinks needs confidence sets, and belief={settings.belief.name} has none; use "
+            "accuracy=0, shrinking=false and a fixed exploration_threshold."
+        )
     if gp is None or gp.bound is None:
         raise UserError(
             f"a threshold that shrinks needs a bound on the mismatch, and prior '{task.prior.name}' has none; use "
@@ -117,14 +124,14 @@ def _problem(context: Context, samples: Samples | None, nominal: Model | None = 
         objective=Curiosity(uncertainty) if curious else None,
         nominal=nominal,
         samples=samples,
-        bounds=jnp.asarray([c.budget - t for c, t in zip(task.costs, tightening, strict=True)], PLAN),
+        bounds=jnp.asarray(np.array([c.budget - t for c, t in zip(task.costs, tightening, strict=True)], PLAN)),
         aggregations=tuple(cost.aggregation for cost in task.costs),
         uncertainty=uncertainty,
         threshold=jnp.asarray(context.threshold() if context.exploring else 0.0, PLAN),
         steps=jnp.asarray(task.horizon, jnp.int32),
         exploring=jnp.asarray(context.exploring or curious),
         starts=context.starts,
-        key=context.key,
+        key=context.noise,
     )
 
 

@@ -18,7 +18,7 @@ from .behaviours import BEHAVIOURS, Behaviour
 from .errors import UserError
 from .task import Task
 from .transitions import Transitions
-from .validation import Number, Whole, Word
+from .validation import Instance, Number, Whole, Word
 
 __all__ = ["BEHAVIOURS", "MOST_TRANSITIONS", "Behaviour", "OfflineData", "collect"]
 
@@ -98,8 +98,8 @@ class OfflineData(NamedTuple):
                 raise UserError(f"the {name} of these offline data have shape {part.shape}; {task.name} wants {shape}.")
             if part.dtype.kind != np.dtype(kind).kind:
                 raise UserError(f"the {name} of these offline data are {part.dtype}; save them as {kind}.")
-            if not np.all(np.isfinite(part)):
-                raise UserError(f"the {name} of these offline data are not all finite numbers.")
+            if not np.all(np.isfinite(part.astype(np.float32) if part.dtype.kind == "f" else part)):
+                raise UserError(f"the {name} of these offline data are not all finite numbers (in single precision).")
 
 
 def _with_outcomes(task: Task, moves: Transitions) -> Transitions:
@@ -122,6 +122,7 @@ def collect(
     strength: float | np.floating | None = None,
 ) -> OfflineData:
     """So many transitions under that behaviour, which uses this share of the action range (by default its own)."""
+    task = Instance(Task).read("task", task)
     behaviour = Word(BEHAVIOURS).read("behaviour", behaviour)
     chosen = BEHAVIOURS[behaviour]
     transitions = Whole(1, MOST_TRANSITIONS).read("transitions", transitions)

@@ -1,4 +1,4 @@
-"""What acts: a policy with its state passed in and out, and the same for a user, who passes observations only."""
+"""Policies, with their state passed in and out; and the same for a user, who passes observations only."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from ._jax import EXACT
 from .types import Action, PRNGKey, State
 
-__all__ = ["Controller", "Metrics", "Policy"]
+__all__ = ["Controller", "Metrics", "Observant", "Policy"]
 
 Metrics = Mapping[str, Any]
 """What a policy can say of a decision: scalars by name. The ledger has their mean over the episode."""
@@ -30,6 +30,15 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class Observant(Policy, Protocol):
+    """A policy that wants to know what its actions really earned and cost, as filters with a budget do."""
+
+    def observe(self, state: Any, reward: float, costs: Float[np.ndarray, " k"]) -> Any:
+        """The state for the next step, after what the step of the last action earned and cost."""
+        ...
+
+
 class Controller:
     """A policy that is called with an observation and returns an action. It remembers the state of its episode."""
 
@@ -44,6 +53,11 @@ class Controller:
         """Begins an episode. Every episode of a controller has the same randomness."""
         self._key = jax.random.key(self._seed)
         self._state = self.policy.init()
+
+    def observe(self, reward: float, costs: Any) -> None:
+        """Tells the policy what its last action earned and cost; most do not need to know."""
+        if isinstance(self.policy, Observant):
+            self._state = self.policy.observe(self._state, float(reward), np.atleast_1d(np.asarray(costs, float)))
 
     def __call__(self, observation: Any) -> Float[np.ndarray, " da"]:
         self._key, key = jax.random.split(self._key)

@@ -1,18 +1,13 @@
 """What is known before the first episode. It is the user's, and explicit."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from .errors import UserError
 from .kernels import Kernel
+from .policy import Policy
 from .transitions import Transitions
 from .types import Dynamics
-from .validation import Flag, Function, Number, Numbers, Word, declared, validate
-
-if TYPE_CHECKING:
-    from .policy import Policy
+from .validation import Function, Instance, Number, Numbers, Switch, Word, declared, validate
 
 __all__ = ["GPPrior", "Prior"]
 
@@ -48,13 +43,14 @@ class GPPrior:
                 raise UserError(f"the prior's {name} must be positive, and {list(values)} is not.")
         if self.bound is not None:
             object.__setattr__(self, "bound", Number(0.0).read("the prior's bound", self.bound))
-        kernels = self.kernels
-        if not kernels or not all(isinstance(kernel, Kernel) for kernel in kernels):
+        given = self.kernel if isinstance(self.kernel, tuple | list) else (self.kernel,)
+        if not given or not all(isinstance(kernel, Kernel) for kernel in given):
             raise UserError(f"the prior's kernel must be a kernel, or one for each state, and got {self.kernel!r}.")
-        for name, given in (("kernels", len(kernels)), ("noise", len(np.atleast_1d(self.noise)))):
-            if given not in (1, len(self.scale)):
+        object.__setattr__(self, "noise", values if len(values) > 1 else values[0])
+        for name, count in (("kernels", len(self.kernels)), ("noise", len(values))):
+            if count not in (1, len(self.scale)):
                 raise UserError(
-                    f"the prior has {given} {name} for {len(self.scale)} outputs; give one for all, or one for each."
+                    f"the prior has {count} {name} for {len(self.scale)} outputs; give one for all, or one for each."
                 )
 
     @property
@@ -72,13 +68,13 @@ class Prior:
     """All that is known before the first episode: a model and how wrong it may be, data, a safe policy; or nothing."""
 
     name: str = declared(Word(empty=False))
-    informative: bool = declared(Flag())
+    informative: bool = declared(Switch())
     """Whether it says enough for plans of the first episode to be feasible on its samples."""
-    gp: GPPrior | None = None
+    gp: GPPrior | None = declared(Instance(GPPrior, optional=True), None)
     """A simulator and how wrong it may be, for beliefs that are Gaussian processes."""
-    data: Transitions | None = None
+    data: Transitions | None = declared(Instance(Transitions, optional=True), None)
     """Transitions of a safe behaviour."""
-    policy: "Policy | None" = None
+    policy: Policy | None = declared(Instance(Policy, optional=True), None)
     """A policy that is safe, though it may earn little."""
 
     def __post_init__(self) -> None:

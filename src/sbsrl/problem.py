@@ -110,6 +110,10 @@ class Problem(eqx.Module):
         fields = lambda problem: (problem.threshold, problem.steps)  # noqa: E731
         return eqx.tree_at(fields, self, (threshold, jnp.asarray(steps, jnp.int32)))
 
+    def with_noise(self, key: PRNGKey) -> "Problem":
+        """The same problem, with other noise of samples that draw: a plan must not fit the noise of the one before."""
+        return eqx.tree_at(lambda problem: problem.key, self, key)
+
     @property
     def reward(self) -> TransitionFunction:
         """r: what is maximised."""
@@ -277,6 +281,7 @@ def _path_costs(
 ) -> Float[Array, "k C"]:
     """Every cost of every trajectory, aggregated."""
     costs = jax.vmap(jax.vmap(model.costs, in_axes=-1, out_axes=-1))(states[:-1], actions, states[1:])  # [H, k, C]
+    check_costs(costs.shape[1], problem)
     if slack:
         costs += jnp.linspace(0, slack, costs.shape[0], dtype=costs.dtype)[:, None, None]
     over_time = [
@@ -284,6 +289,12 @@ def _path_costs(
         for i, how in enumerate(problem.aggregations)
     ]
     return jnp.stack(over_time)
+
+
+def check_costs(given: int, problem: Problem) -> None:
+    """Refuses a model with another number of costs than the problem has: JAX would silently take one for another."""
+    if given != len(problem.aggregations):
+        raise ValueError(f"a model has {given} costs and the problem {len(problem.aggregations)}")
 
 
 def explored(

@@ -58,7 +58,22 @@ class Record(NamedTuple):
         others = {name: value for name, value in content.items() if name not in cls._fields}
         if "objection" in others:
             known["calibration_warning"] = others.pop("objection")
-        return cls(**{"metrics": others, **known})
+        record = cls(**{"metrics": others, **known})
+        for name, kind in _KINDS.items():
+            value = getattr(record, name)
+            if not isinstance(value, kind):
+                raise TypeError(f"its {name} is {value!r}")
+        return record
+
+
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("reward", "cost", "budget", "violation", "uncertainty", "seconds"), int | float),
+    **dict.fromkeys(("episode", "samples", "line", "steps"), int),
+    **dict.fromkeys(("safe", "feasible", "exploring"), bool),
+    **dict.fromkeys(("phase", "ended", "reason"), str),
+    "metrics": Mapping,
+}
+"""What the values of a line must be."""
 
 
 class Interruption(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Any
 
 from .errors import UserError, unknown
 from .parts import PARTS, BeliefSettings, SolverSettings, find_part
-from .validation import Flag as YesOrNo
-from .validation import Kind, Number, Numbers, Whole, Word, declared, kinds, validate
+from .systems.faults import STEP_TIMEOUT
+from .validation import Kind, Number, Numbers, Switch, Whole, Word, declared, kinds, validate
 
 __all__ = ["PRESETS", "MethodSettings", "RunSettings", "Settings", "Text", "make_settings", "parse_setting"]
 
@@ -24,7 +24,7 @@ class RunSettings:
     data: str = declared(Word(), "", "offline transitions, a file of 'sbsrl collect', in place of those of the prior")
     episodes: int = declared(Whole(1, 10_000), 10, "episodes on the true system before the final policy")
     stop_when_learned: bool = declared(
-        YesOrNo(), False, "stop as soon as exploration is infeasible (Algorithm 1) instead of going on greedily"
+        Switch(), False, "stop as soon as exploration is infeasible (Algorithm 1) instead of going on greedily"
     )
     inconsistent: str = declared(
         Word(("stop", "prior")),
@@ -32,7 +32,7 @@ class RunSettings:
         "what to do when confidence sets have no common point: stop, or prior, which plays the prior policy then",
     )
     step_timeout: float = declared(
-        Number(0), 60.0, "seconds within which the true system must answer a step; 0 waits for ever"
+        Number(0), STEP_TIMEOUT, "seconds within which the true system must answer a step; 0 waits for ever"
     )
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class MethodSettings:
         Number(0), 0.0, "epsilon: if positive, d_sigma^n follows from it (theorem 2) instead of exploration_threshold"
     )
     shrinking: bool = declared(
-        YesOrNo(), False, "multiply exploration_threshold by B / beta_n, as theorem 2 does, instead of keeping it fixed"
+        Switch(), False, "multiply exploration_threshold by B / beta_n, as theorem 2 does, instead of keeping it fixed"
     )
     exploration_tolerance: float = declared(
         Number(0, 1), 0.05, "share of d_sigma that may be missing before exploration counts as infeasible"
@@ -85,12 +85,25 @@ class Settings:
         }
 
 
+_SMALL = {"candidates": 124, "elites": 12, "iterations": 3}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "cpu": {},
-    "paper": {"candidates": 1000, "elites": 100, "iterations": 5, "momentum": 0.2, "colour": 0.2},
-    "smoke": {"episodes": 3, "samples": 8, "candidates": 124, "elites": 12, "iterations": 3, "features": 64},
+    "paper": {
+        "icem.candidates": 1000,
+        "icem.elites": 100,
+        "icem.iterations": 5,
+        "icem.momentum": 0.2,
+        "icem.colour": 0.2,
+    },
+    "smoke": {
+        "run.episodes": 3,
+        "method.samples": 8,
+        "gp.features": 64,
+        **{f"{part}.{name}": n for part in ("icem", "evolution") for name, n in _SMALL.items()},
+    },
 }
-"""What a preset changes, in every group that has a setting of that name; a task may have presets of its own."""
+"""What a preset changes, by group or by the name of a part; a task may have presets of its own."""
 
 DEFAULT_PARTS = {"belief": "gp", "solver": "icem"}
 
@@ -124,6 +137,8 @@ def make_settings(method_settings: Any, layers: Sequence[Mapping[str, Any]], cha
         for name, value in layer.items():
             for group, item in _places(name, classes):
                 values[group][item] = _read(group, item, value, classes)
+            if name not in PARTS and not _exists(name, classes):
+                raise UserError(f"a preset has a setting '{name}', which nothing has; mend the preset.")
     for name, value in changes.items():
         if name not in PARTS:
             group, item = find_setting(name, classes)
@@ -136,6 +151,14 @@ def _chosen_parts(layers: Sequence[Mapping[str, Any]], changes: Mapping[str, Any
     for layer in (*layers, changes):
         names |= {group: layer[group] for group in PARTS if group in layer}
     return {group: find_part(group, Word().read(group, name)).load() for group, name in names.items()}
+
+
+def _exists(name: str, classes: Classes) -> bool:
+    """Whether the setting is one of what was chosen, or of a part or a method that could be."""
+    if any(_places(name, classes)):
+        return True
+    others = ((group, entry.load()) for group, parts in PARTS.items() for entry in parts.values())
+    return any(any(_places(name, {group: other})) for group, other in others)
 
 
 def _read(group: str, item: str, value: Any, classes: Classes) -> Any:
@@ -153,9 +176,10 @@ def _build(group: Any, values: Mapping[str, Any]) -> Any:
 
 def _places(name: str, classes: Classes) -> Iterator[tuple[str, str]]:
     """The groups that have a setting of this name, full or short."""
-    wanted, _, item = name.rpartition(".")
+    wanted, dot, item = name.rpartition(".")
     for group, declared_by in classes.items():
-        if wanted in {"", group} and item in kinds(declared_by):
+        named = wanted in {group, getattr(declared_by, "name", group)} if dot else True
+        if named and item in kinds(declared_by):
             yield group, item
 
 

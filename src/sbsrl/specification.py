@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import UserError, unknown
-from .loop import Experiment, Learner
+import jax
+import numpy as np
+
+from .errors import UserError
+from .loop import Experiment, Learner, draw_starts
 from .methods import DEFAULT, make_method
 from .settings import PRESETS, Settings, make_settings
+from .systems.faults import describe
 from .task import Task
 from .tasks import find_task, make_task
 from .validation import Whole, Word
@@ -29,8 +33,9 @@ class Specification:
     settings: Settings
 
     def __post_init__(self) -> None:
-        for name in ("task", "method", "preset"):
+        for name in ("task", "method"):
             Word(empty=False).read(name, getattr(self, name))
+        Word(tuple(PRESETS)).read("preset", self.preset)
         object.__setattr__(self, "seed", SEEDS.read("seed", self.seed))
 
     @classmethod
@@ -57,8 +62,7 @@ class Specification:
 
 def _settings(task: str, method: str, preset: str, changes: Mapping[str, Any]) -> Settings:
     Word(empty=False).read("task", task)
-    if preset not in PRESETS:
-        raise unknown("preset", str(preset), PRESETS)
+    Word(tuple(PRESETS)).read("preset", preset)
     own = find_task(task).presets()
     layers = (own["cpu"], PRESETS[preset], own.get(preset, {}) if preset != "cpu" else {})
     return make_settings(make_method(str(method)).settings, layers, changes)
@@ -76,6 +80,7 @@ def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
     """Puts the parts together; refuses what cannot work before anything is played."""
     chosen = make_method(method)
     _check_budgets(task, settings)
+    _check_start(task)
     if settings.run.inconsistent == "prior" and task.prior.policy is None:
         raise UserError(
             f"inconsistent=prior needs a prior policy to fall back to, and prior '{task.prior.name}' of {task.name} "
@@ -83,6 +88,20 @@ def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
         )
     chosen.check(task, settings)
     return Experiment(task, chosen, settings.solver.create(task), settings)
+
+
+def _check_start(task: Task) -> None:
+    """Refuses a task that does not draw initial states of its size."""
+    try:
+        starts = np.asarray(draw_starts(task, jax.random.key(0)))
+    except Exception as error:
+        raise UserError(
+            f"the start of {task.name} must be a function of a key that JAX can trace: {describe(error)}."
+        ) from error
+    if starts.shape[1:] != (task.state_size,) or not np.all(np.isfinite(starts)):
+        raise UserError(
+            f"the start of {task.name} draws {starts[0].tolist()}; it must draw {task.state_size} finite numbers."
+        )
 
 
 def _check_budgets(task: Task, settings: Settings) -> None:

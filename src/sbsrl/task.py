@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import gymnasium
+import jax
 import numpy as np
 from jaxtyping import Float
 
+from ._jax import EXACT
 from .costs import Cost
 from .errors import UserError
 from .model import KnownModel, Signals
 from .policies import PolicyClass
 from .prior import Prior
 from .types import Dynamics, PRNGKey, State, StepFunction
-from .validation import Function, Number, Numbers, Whole, Word, Words, declared, validate
+from .validation import Function, Instance, Number, Numbers, Whole, Word, Words, declared, validate
 
 __all__ = ["Equations", "Limits", "Task"]
 
@@ -61,20 +63,23 @@ class Task:
     state_names: tuple[str, ...] = declared(Words())
     action_low: tuple[float, ...] = declared(Numbers())
     action_high: tuple[float, ...] = declared(Numbers())
-    horizon: int = declared(Whole(1))
+    horizon: int = declared(Whole(1, 1_000_000))
     """T: the most control steps of an episode."""
-    costs: tuple[Cost, ...]
+    costs: tuple[Cost, ...] = declared(Instance(Cost, several=True))
     """Safety is demanded for each."""
     start: Callable[[PRNGKey], State] = declared(Function())
-    """Draws an initial state, from rho_0 as far as it is known: the system itself is reset only to play."""
+    """Draws an initial state, from rho_0 as far as it is known: the system itself is reset only to play.
+
+    A function that JAX can trace.
+    """
     open: Callable[[], gymnasium.Env] = declared(Function())
     """Connects to the true system. The costs of a step are in `info["cost"]`: a number, or one per cost."""
-    prior: Prior
-    signals: Signals | None = None
+    prior: Prior = declared(Instance(Prior))
+    signals: Signals | None = declared(Instance(Signals, optional=True), None)
     """Reward and costs where they are known functions; None: they must be learned."""
-    equations: Equations | None = None
-    limits: Limits | None = None
-    policies: PolicyClass | None = None
+    equations: Equations | None = declared(Instance(Equations, optional=True), None)
+    limits: Limits | None = declared(Instance(Limits, optional=True), None)
+    policies: PolicyClass | None = declared(Instance(PolicyClass, optional=True), None)
     """The policies among which one may be searched for whole episodes."""
     sample_state: Callable[[PRNGKey], State] | None = declared(Function(optional=True), None)
     """Draws a state at which a simulator could be asked for a step; None where there is nothing to ask."""
@@ -84,8 +89,6 @@ class Task:
     def __post_init__(self) -> None:
         validate(self, "the task's ")
         self._check_actions()
-        if not self.costs or not all(isinstance(cost, Cost) for cost in self.costs):
-            raise UserError(f"the task {self.name} needs at least one Cost, and got {self.costs!r}.")
         if len({cost.name for cost in self.costs}) < len(self.costs):
             raise UserError(f"two costs of {self.name} have the same name; give each its own.")
         for cost in self.costs:
@@ -95,6 +98,23 @@ class Task:
                     f"{cost.least(self.horizon):g}; raise the budget."
                 )
         self._check_lengths()
+        for signals in filter(None, (self.signals, self.equations and self.equations.signals)):
+            self._check_signals(signals)
+
+    def _check_signals(self, signals: Signals) -> None:
+        """Refuses a reward that is no number, and costs of another number than the task has."""
+        x, a = (jax.ShapeDtypeStruct((size,), EXACT) for size in (self.state_size, self.action_size))
+        try:
+            reward, costs = (jax.eval_shape(function, x, a, x).shape for function in signals)
+        except Exception as error:
+            raise UserError(
+                f"reward and costs of {self.name} must be functions of (x, a, y) that JAX can trace: {error}"
+            ) from None
+        if reward != () or costs != (len(self.costs),):
+            raise UserError(
+                f"the reward of {self.name} has shape {reward} and its costs {costs}; give a number, and an array with "
+                f"one number for each of the {len(self.costs)} costs."
+            )
 
     def _check_actions(self) -> None:
         if len(self.action_low) != len(self.action_high):
@@ -112,6 +132,7 @@ class Task:
             )
             if not fits:
                 raise UserError(f"the safe action {list(safe)} of {self.name} is not within the limits of its actions.")
+            object.__setattr__(self, "safe_action", safe)
 
     def _check_lengths(self) -> None:
         wanted = {

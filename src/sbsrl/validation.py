@@ -7,13 +7,28 @@ sentence with the remedy, and stores the value in its plain form: a numpy scalar
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from .errors import UserError, unknown
 
-__all__ = ["Flag", "Function", "Kind", "Number", "Numbers", "Whole", "Word", "Words", "declared", "kinds", "validate"]
+__all__ = [
+    "Function",
+    "Instance",
+    "Kind",
+    "Number",
+    "Numbers",
+    "Place",
+    "Switch",
+    "Whole",
+    "Word",
+    "Words",
+    "declared",
+    "kinds",
+    "validate",
+]
 
 
 @runtime_checkable
@@ -56,7 +71,12 @@ def _plain(value: Any) -> Any:
 
 
 def _refuse(name: str, kind: Kind, value: Any) -> UserError:
-    return UserError(f"{name} wants {kind.wanted} and got {value!r}.")
+    return UserError(f"{name} wants {kind.wanted} and got {_in_a_line(value)}.")
+
+
+def _in_a_line(value: Any, most: int = 100) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _within(name: str, value: float, least: float, most: float) -> None:
@@ -83,10 +103,14 @@ class Number:
         value = _plain(value)
         if type(value) not in {int, float}:
             raise _refuse(name, self, value)
-        if math.isnan(value) or (self.finite and math.isinf(value)):
-            raise UserError(f"{name}={value} is not a finite number.")
-        _within(name, value, self.least, self.most)
-        return float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf if value > 0 else -math.inf
+        if math.isnan(number) or (self.finite and math.isinf(number)):
+            raise UserError(f"{name}={number} is not a finite number.")
+        _within(name, number, self.least, self.most)
+        return number
 
     def parse(self, name: str, text: str) -> float:
         try:
@@ -118,7 +142,7 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class Flag:
+class Switch:
     """True or false."""
 
     wanted: str = "true or false"
@@ -186,10 +210,53 @@ class Words:
     def read(self, name: str, value: Any) -> tuple[str, ...]:
         if isinstance(value, str) or not isinstance(value, tuple | list) or not value:
             raise _refuse(name, self, value)
-        return tuple(Word(empty=False).read(name, word) for word in value)
+        words = tuple(Word(empty=False).read(name, word) for word in value)
+        if len(set(words)) < len(words):
+            raise UserError(f"{name} has a word twice: {', '.join(words)}; use each once.")
+        return words
 
     def parse(self, name: str, text: str) -> tuple[str, ...]:
         return tuple(text.split(","))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path of the file system."""
+
+    wanted: str = "a path"
+
+    def read(self, name: str, value: Any) -> Path:
+        if not isinstance(value, str | Path) or "\0" in str(value):
+            raise _refuse(name, self, value)
+        return Path(value)
+
+    def parse(self, name: str, text: str) -> Path:
+        return self.read(name, text)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object of a class, or, as a tuple, several; None where that is allowed."""
+
+    of: type
+    optional: bool = False
+    several: bool = False
+
+    @property
+    def wanted(self) -> str:
+        return f"one or more {self.of.__name__}s" if self.several else f"a {self.of.__name__}"
+
+    def read(self, name: str, value: Any) -> Any:
+        if self.several:
+            if not isinstance(value, tuple | list) or not value or not all(isinstance(v, self.of) for v in value):
+                raise _refuse(name, self, value)
+            return tuple(value)
+        if not (isinstance(value, self.of) or (self.optional and value is None)):
+            raise _refuse(name, self, value)
+        return value
+
+    def parse(self, name: str, text: str) -> Any:
+        raise _refuse(name, self, text)
 
 
 @dataclass(frozen=True)

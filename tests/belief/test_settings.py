@@ -144,3 +144,9 @@ def test_it_names_what_the_theorem_does_not_cover(settings, changes, said):
 def test_nothing_is_said_of_a_belief_that_cannot_be():
     with pytest.raises(UserError, match="belief=gp needs a prior"):
         list(GPSettings().against_safety(task(gp=None)))
+
+
+@pytest.mark.parametrize("mean", [lambda x, a: x * jnp.nan, lambda x, a: x[:1], lambda x, a: x @ a])
+def test_a_prior_mean_that_is_no_state_where_episodes_begin_is_refused(mean):
+    with pytest.raises(UserError, match=r"^the prior's mean"):
+        GPSettings().create(task(mean=mean), EPISODES, KEY)

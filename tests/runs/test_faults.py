@@ -72,7 +72,7 @@ def test_a_fault_stops_the_run_at_once_and_is_kept(run, tmp_path, calls, change,
     records = folder.records()
     assert [(r.episode, r.line, r.ended, r.steps) for r in records[1:]] == [(1, 1, "fault", 4)]
     assert records[1].reason == f"{reason}; the safe action was sent"
-    episode = folder.trajectory(1)
+    episode = folder.trajectory(1).episode
     assert (episode.states.shape, episode.actions.shape, episode.costs.shape) == ((5, 2), (4, 1), (4, 2))
     assert (episode.ended, episode.reason) == ("fault", records[1].reason)
     assert np.isfinite(episode.states).all()
@@ -126,7 +126,7 @@ def test_a_reset_that_fails_is_an_episode_of_no_steps(tmp_path, monkeypatch, cal
     record = folder.records()[1]
     assert (record.ended, record.steps, record.reward, record.cost, record.uncertainty) == ("fault", 0, 0.0, 0.0, 0.0)
     assert record.safe
-    assert [part.shape for part in folder.trajectory(1)[:4]] == [(0, 2), (0, 1), (0,), (0, 2)]
+    assert [part.shape for part in folder.trajectory(1).episode[:4]] == [(0, 2), (0, 1), (0,), (0, 2)]
     result = resume(folder.path)
     assert [(r.episode, r.ended == "fault") for r in result.records] == [
         (0, False),
@@ -176,3 +176,19 @@ def test_a_run_in_memory_is_halted_too(monkeypatch, calls):
     with pytest.raises(Halted, match=r"What was played is kept; look after the system\.$"):
         learn("cart")
     assert issubclass(Halted, UserError)
+
+
+@pytest.mark.parametrize("reading", [[1e300, 0.0], np.zeros(2, complex)], ids=["beyond single precision", "complex"])
+def test_a_reading_that_no_planner_could_use_is_a_fault(run, reading):
+    said = run(lambda x, r, terminated, truncated, info: (np.asarray(reading), r, terminated, truncated, info))
+    assert "the observation at step 5 is not" in said
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit])
+def test_a_plant_that_wants_to_end_the_program_only_ends_the_episode(run, tmp_path, calls, error):
+    def leaves(*outcome):
+        raise error(7)
+
+    assert f"step 5 raised {error.__name__}" in run(leaves)
+    assert calls[-1] == ("step", toys.SAFE)
+    assert RunFolder.open(tmp_path / "run").records()[1].ended == "fault"

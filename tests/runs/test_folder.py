@@ -11,7 +11,7 @@ from sbsrl import RunFolder, UserError, atomic
 from sbsrl.loop import algorithm_1
 from sbsrl.record import Interruption
 from sbsrl.specification import Specification
-from sbsrl.systems.episode import Guard, run_episode
+from sbsrl.systems.episode import Guard, Played, run_episode
 from sbsrl.transitions import Episode
 
 CONFIG = {"task": "pendulum"}
@@ -62,16 +62,38 @@ def test_data_that_a_killed_creation_left_do_not_stop_another(tmp_path):
         assert folder.data.read_bytes() == b"whole"
 
 
+SAID = {"violation": [0.1, np.nextafter(0.25, 1)], "evaluated": [1 / 3]}
+"""What a policy said of its decisions."""
+
+
+def add(folder, outcome):
+    """As a run does: what was played is kept before it has a line."""
+    folder.keep(Played(outcome.episode, SAID))
+    return folder.add(outcome)
+
+
 def test_episodes_come_back_as_they_were(folder, outcomes):
     for outcome in outcomes:
-        folder.add(outcome)
+        add(folder, outcome)
     assert folder.records() == recorded(outcomes)
     for line, outcome in enumerate(outcomes):
-        back = folder.trajectory(line)
+        back, said = folder.trajectory(line)
         for got, expected in zip(back[:4], outcome.episode[:4], strict=True):
             assert np.array_equal(got, expected)
             assert got.dtype == expected.dtype
         assert back[4:] == outcome.episode[4:]
+        assert said == SAID
+
+
+def test_an_episode_that_was_kept_and_has_no_line_is_pending(folder, outcomes):
+    assert folder.pending() is None
+    add(folder, outcomes[0])
+    assert folder.pending() is None
+    folder.keep(Played(outcomes[1].episode, SAID))
+    assert np.array_equal(folder.pending().episode.states, outcomes[1].episode.states)
+    assert folder.pending().metrics == SAID
+    folder.add(outcomes[1])
+    assert folder.pending() is None
 
 
 def recorded(outcomes):
@@ -84,16 +106,16 @@ def test_adding_tells_the_line_that_was_written(folder, outcomes):
 
 
 def test_a_trajectory_of_the_first_version_has_one_cost(folder, outcomes):
-    folder.add(outcomes[0])
+    add(folder, outcomes[0])
     path = folder.path / "trajectories" / "episode-0000.npz"
     with np.load(path) as arrays:
         old = {**arrays, "costs": arrays["costs"][:, 0]}
     np.savez(path, **old)
-    assert folder.trajectory(0).costs.shape == (len(old["actions"]), 1)
+    assert folder.trajectory(0).episode.costs.shape == (len(old["actions"]), 1)
 
 
 def test_a_trajectory_that_lacks_something_is_reported(folder, outcomes):
-    folder.add(outcomes[0])
+    add(folder, outcomes[0])
     path = folder.path / "trajectories" / "episode-0000.npz"
     np.savez(path, states=np.zeros((2, 2)), actions=np.zeros((1, 1)), costs=np.zeros((1, 2)))
     with pytest.raises(UserError, match=r"episode-0000\.npz has no 'rewards'; restore it"):
@@ -101,16 +123,15 @@ def test_a_trajectory_that_lacks_something_is_reported(folder, outcomes):
 
 
 def test_a_missing_trajectory_is_reported(folder, outcomes):
-    folder.add(outcomes[0])
+    add(folder, outcomes[0])
     (folder.path / "trajectories" / "episode-0000.npz").unlink()
     with pytest.raises(UserError, match=r"episode-0000\.npz"):
         folder.trajectory(0)
 
 
 def stopped(steps):
-    return Episode(
-        np.zeros((steps + 1, 2)), np.zeros((steps, 1)), np.zeros(steps), np.full((steps, 2), 3.0), "interrupted"
-    )
+    costs = np.full((steps, 2), 3.0)
+    return Played(Episode(np.zeros((steps + 1, 2)), np.zeros((steps, 1)), np.zeros(steps), costs, "interrupted"), {})
 
 
 def interruption(episode, steps):
@@ -119,14 +140,14 @@ def interruption(episode, steps):
 
 def test_interruptions_are_kept_beside_the_ledger(folder):
     assert folder.interruptions() == []
-    for episode, steps in ((0, 2), (0, 0), (4, 1)):  # of the second one nothing was played
+    for episode, steps in ((0, 2), (4, 0)):  # the second one was stopped after its reset
         folder.add_interruption(interruption(episode, steps), stopped(steps))
     with (folder.path / "interruptions.jsonl").open("a") as file:
         file.write('{"episode": 5, "ste')  # killed while it wrote
     folder.repair()
     assert folder.interruptions() == [
         interruption(0, 2)._replace(trajectory="interrupted-0000"),
-        interruption(4, 1)._replace(trajectory="interrupted-0001"),
+        interruption(4, 0)._replace(trajectory="interrupted-0001"),
     ]
     assert {p.name for p in (folder.path / "trajectories").iterdir()} == {
         "interrupted-0000.npz",
@@ -265,12 +286,12 @@ def test_a_full_disk_leaves_no_half_made_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("writes", range(5))
 def test_a_disk_that_fills_up_during_a_run_leaves_it_resumable(folder, outcomes, spec, monkeypatch, writes):
     """At whichever of its five flushes: trajectory and its name, line, checkpoint and its name."""
-    folder.add(outcomes[0])
+    add(folder, outcomes[0])
     left = iter(range(writes))
     with monkeypatch.context() as patch:
         patch.setattr(atomic.os, "fsync", lambda file: full_disk() if next(left, None) is None else None)
         with pytest.raises(UserError, match="No space left"):
-            folder.add(outcomes[1])
+            add(folder, outcomes[1])
     folder.repair()
     learner, lines, _ = folder.restore(spec.start()[1])
     written = len(folder.records())
@@ -278,9 +299,9 @@ def test_a_disk_that_fills_up_during_a_run_leaves_it_resumable(folder, outcomes,
     assert int(learner.episode) == lines
     assert written >= lines
     if written == 1:  # else the learner is rebuilt from what was played, or all is in place
-        folder.add(outcomes[1])
+        add(folder, outcomes[1])
     assert folder.records() == recorded(outcomes[:2])
-    assert np.array_equal(folder.trajectory(1).states, outcomes[1].episode.states)
+    assert np.array_equal(folder.trajectory(1).episode.states, outcomes[1].episode.states)
 
 
 def test_a_view_needs_the_folder_alone(folder, outcomes):
@@ -298,3 +319,60 @@ def test_a_view_of_a_run_that_just_began(folder):
     view = folder.view()
     assert (view.records, view.certificate, view.reference) == ([], None, None)
     assert view.verdict.startswith("none yet")
+
+
+def test_a_last_line_that_only_lacks_its_end_is_kept(folder, outcomes):
+    """Some editors take the last line break away."""
+    add(folder, outcomes[0])
+    file = folder.path / "episodes.jsonl"
+    file.write_text(file.read_text().rstrip("\n"))
+    folder.repair()
+    assert folder.records() == recorded(outcomes[:1])
+
+
+def test_a_ledger_that_lost_a_line_in_the_middle_is_refused(folder, outcomes):
+    for outcome in outcomes[:2]:
+        add(folder, outcome)
+    file = folder.path / "episodes.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(UserError, match=r"episodes\.jsonl has lost lines, or their order, before line 0; restore it"):
+        folder.records()
+
+
+def test_a_ledger_that_lost_its_end_is_refused_even_without_a_checkpoint(folder, outcomes, spec):
+    """The trajectories tell; one more than lines is an episode that was not learned from."""
+    for outcome in outcomes[:2]:
+        add(folder, outcome)
+    for file in folder.checkpoint.iterdir():
+        file.unlink()
+    (folder.path / "episodes.jsonl").write_text("")
+    with pytest.raises(UserError, match=r"episodes\.jsonl has lost lines: 0 are left of 2; restore it"):
+        folder.restore(spec.start()[1])
+
+
+def test_a_ledger_that_is_gone_is_told_in_a_line(folder):
+    (folder.path / "episodes.jsonl").unlink()
+    with pytest.raises(UserError, match=r"episodes\.jsonl cannot be read .*; restore it"):
+        folder.records()
+    with pytest.raises(UserError, match=r"episodes\.jsonl cannot be read .*; restore it"):
+        folder.pending()
+
+
+def test_folders_that_were_removed_are_made_again_before_anything_is_played(folder):
+    (folder.path / "trajectories").rmdir()
+    folder.repair()
+    assert (folder.path / "trajectories").is_dir()
+    (folder.path / "checkpoint").rmdir()
+    (folder.path / "checkpoint").write_text("a file")
+    with pytest.raises(UserError, match=r"cannot use .*File exists"):
+        folder.repair()
+
+
+@pytest.mark.parametrize("damage", [("reward", "many"), ("metrics", 5), ("safe", 1), ("ended", None), ("steps", 2.5)])
+def test_a_line_with_a_value_of_a_wrong_kind_is_refused(folder, outcomes, damage):
+    add(folder, outcomes[0])
+    name, value = damage
+    file = folder.path / "episodes.jsonl"
+    file.write_text(json.dumps({**json.loads(file.read_text()), name: value}) + "\n")
+    with pytest.raises(UserError, match=rf"episodes\.jsonl cannot be read \(its {name} is .*\); restore it"):
+        folder.records()

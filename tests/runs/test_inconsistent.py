@@ -3,11 +3,13 @@
 import json
 from dataclasses import replace
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sbsrl import RunFolder, UserError, collect, learn, make_task, resume
+from sbsrl.loop import greedy_policy
 from sbsrl.prior import Prior
 from sbsrl.runs import Halted, train
 from sbsrl.solve.receding import RecedingHorizon
@@ -50,7 +52,7 @@ def few(tiny):
 def test_the_run_stops_with_a_sentence_and_marks_where(few, tmp_path, planned):
     with pytest.raises(Halted, match=r"^the run stopped: the calibration assumption is violated at") as halted:
         learn("pendulum", "greedy", **few, prior="sure", out=tmp_path / "run")
-    assert "raise its bound, scale or noise and start anew, or use inconsistent=prior." in str(halted.value)
+    assert str(halted.value).endswith("raise its bound, scale or noise and start anew.")
     assert "\n" not in str(halted.value)
     (record,) = RunFolder.open(tmp_path / "run").records()
     assert record.calibration_warning.startswith("the calibration assumption is violated at episode 1")
@@ -77,9 +79,20 @@ def test_with_a_prior_policy_it_may_go_on_with_that_alone(few, tmp_path, planned
     assert len(planned) == 50
     assert not any(r.feasible or r.exploring for r in result.records[1:])
     for line in (1, 2):
-        np.testing.assert_array_equal(RunFolder.open(tmp_path / "run").trajectory(line).actions, np.full((50, 1), 0.25))
+        played = RunFolder.open(tmp_path / "run").trajectory(line).episode
+        np.testing.assert_array_equal(played.actions, np.full((50, 1), 0.25))
     assert not result.learner.finished
     assert int(result.learner.belief.count) == 150
+    assert all("infeasible_plans" not in r.metrics for r in result.records[1:])  # nothing was planned
+    assert result.policy(np.array([-1.0, 0.0, 0.0])).tolist() == [0.25]
+
+
+def test_a_contradicted_run_without_a_prior_policy_returns_none(few):
+    spec = Specification.make("pendulum", "greedy", 0, "cpu", {**few, "prior": "sure"})
+    experiment, learner = spec.start()
+    doubted = eqx.tree_at(lambda it: it.contradicted, learner, jnp.ones((), bool))
+    with pytest.raises(UserError, match="there is no policy to return"):
+        greedy_policy(experiment, doubted)
 
 
 def test_such_a_run_resumes_exactly(few, tmp_path, left, interrupts):
@@ -104,7 +117,9 @@ def test_offline_data_may_contradict_the_prior_before_anything_is_played(few, tm
     """They are no episode, and so is the sentence: none is played."""
     collect(make_task("pendulum"), "wander", 20).save(tmp_path / "data.npz")
     data = {"prior": "sure", "data": str(tmp_path / "data.npz")}
-    with pytest.raises(Halted, match=r"^the run stopped: the offline data contradict the prior. The prior claims"):
+    with pytest.raises(Halted, match=r"^the run stopped: the calibration assumption is violated .* The prior claims"):
         learn("pendulum", "greedy", **few, **data, out=tmp_path / "run")
     assert RunFolder.open(tmp_path / "run").records() == []
+    made = json.loads((tmp_path / "run" / "certificate.json").read_text())
+    assert made["model"]["calibration"].startswith("the calibration assumption is violated")
     assert planned == []

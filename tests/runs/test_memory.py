@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import toys
 
-from sbsrl import learn, resume
+from sbsrl import UserError, learn, resume
 from sbsrl.archive import read_arrays
 from sbsrl.runs import RunFolder, train
 from sbsrl.runs.checkpoint import CURRENT, PREVIOUS
@@ -151,6 +152,12 @@ save = folder.save_checkpoint
 folder.save_checkpoint = lambda place, learner, lines, identity: (
     die() if lines == 3 else save(place, learner, lines, identity)
 )""",
+    "while it learns": """
+update, left = toys.Bootstraps.update, iter(range(2))
+toys.Bootstraps.update = lambda *args: die() if next(left, None) is None else update(*args)""",
+    "between a trajectory and its line": """
+add = folder.RunFolder.add
+folder.RunFolder.add = lambda self, outcome: die() if outcome.record.episode == 2 else add(self, outcome)""",
     "in the middle of a line": """
 append = folder._append_line
 def half(file, content):
@@ -163,7 +170,7 @@ folder._append_line = half""",
 }
 
 
-@pytest.mark.parametrize(("moment", "lines"), [*zip(MOMENTS, (1, 3, 3), strict=True)])
+@pytest.mark.parametrize(("moment", "lines"), [*zip(MOMENTS, (1, 3, 2, 2, 3), strict=True)])
 def test_a_killed_process_resumes_exactly(whole, tmp_path, left, calls, moment, lines):
     """kill -9, then `resume`. What was played already is not played again."""
     script = KILLED.format(when=MOMENTS[moment])
@@ -179,8 +186,8 @@ def test_a_killed_process_resumes_exactly(whole, tmp_path, left, calls, moment, 
     assert len((tmp_path / "run" / "episodes.jsonl").read_text().splitlines()) == lines
     resume(tmp_path / "run")
     assert left(tmp_path / "run") == whole[1]
-    whole_lines = lines - (moment == "in the middle of a line")
-    assert sum(kind == "reset" for kind, _ in calls) == EPISODES + 1 - whole_lines
+    kept = lines + (moment in {"while it learns", "between a trajectory and its line"})  # half a line is one
+    assert sum(kind == "reset" for kind, _ in calls) == EPISODES + 1 - kept
 
 
 @pytest.fixture
@@ -228,3 +235,103 @@ def test_a_finished_run_whose_checkpoint_is_lost_is_rebuilt_without_playing(whol
     for got, wanted in zip(jax.tree.leaves(result.learner), jax.tree.leaves(whole[0].learner), strict=True):
         if isinstance(wanted, jax.Array) and not jax.dtypes.issubdtype(wanted.dtype, jax.dtypes.prng_key):
             assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes()
+
+
+def test_ctrl_c_while_it_learns_loses_nothing_that_was_played(whole, tmp_path, left, calls, monkeypatch):
+    """The episode is learned from when the run goes on; it is not played again."""
+    update = toys.Bootstraps.update
+
+    def pressed(self, data, key):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(toys.Bootstraps, "update", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        train(spec(), tmp_path / "run")
+    assert sum(kind == "reset" for kind, _ in calls) == 1
+    assert RunFolder.open(tmp_path / "run").pending() is not None
+    monkeypatch.setattr(toys.Bootstraps, "update", update)
+    resume(tmp_path / "run")
+    assert sum(kind == "reset" for kind, _ in calls) == EPISODES + 1
+    assert left(tmp_path / "run") == whole[1]
+
+
+def test_a_belief_that_cannot_learn_does_not_play_the_same_episode_again_and_again(cart, tmp_path, calls, monkeypatch):
+    def refuses(self, data, key):
+        raise UserError("these data make no sense.")
+
+    monkeypatch.setattr(toys.Bootstraps, "update", refuses)
+    for attempt in (lambda: train(spec(), tmp_path / "run"), lambda: resume(tmp_path / "run")):
+        with pytest.raises(UserError, match="these data make no sense"):
+            attempt()
+    assert sum(kind == "reset" for kind, _ in calls) == 1
+
+
+@pytest.mark.parametrize("folder", ["run", None])
+def test_nothing_is_played_with_what_is_no_number(cart, tmp_path, calls, monkeypatch, folder):
+    """The memory is NaN after the first episode: the second one is not played, nor is it when the run is resumed."""
+    solve = toys.Counter.solve
+
+    def broken(self, problem, state, key):
+        solution, memory = solve(self, problem, state, key)
+        return solution, {**memory, "last": memory["last"] * jnp.nan}
+
+    monkeypatch.setattr(toys.Counter, "solve", broken)
+    place = folder and tmp_path / folder
+    with pytest.raises(UserError, match=r"NaN"):
+        train(spec(), place)
+    if place:
+        with pytest.raises(UserError, match=r"^the learner has NaN in .*last.* after 1 episodes, so nothing more is"):
+            resume(place)
+    assert sum(kind == "reset" for kind, _ in calls) == 1
+
+
+def test_a_state_that_changes_its_type_is_refused_before_anything_is_played(cart, tmp_path, calls, monkeypatch):
+    solve = toys.Counter.solve
+
+    def drifting(self, problem, state, key):
+        solution, memory = solve(self, problem, state, key)
+        return solution, {**memory, "last": memory["last"].astype(jnp.float64)}
+
+    monkeypatch.setattr(toys.Counter, "solve", drifting)
+    with pytest.raises(UserError, match=r"^the solver's state must keep its shapes and types.*'last'.*float64"):
+        train(spec(), tmp_path / "run")
+    assert calls == []
+
+
+def gone():
+    raise BrokenPipeError("the terminal is gone")
+
+
+def test_a_display_that_fails_does_not_stop_an_episode(whole, tmp_path, left, listens):
+    """It is played to its end and kept; then the run stops, and can go on."""
+    closed = listens()
+    closed.stepped = gone
+    with pytest.raises(BrokenPipeError):
+        train(spec(), tmp_path / "run", closed)
+    assert len(RunFolder.open(tmp_path / "run").pending().episode.actions) == whole[0].records[0].steps
+    resume(tmp_path / "run")
+    assert left(tmp_path / "run") == whole[1]
+
+
+def test_a_run_with_nothing_left_to_play_opens_nothing(cart, tmp_path, calls, monkeypatch):
+    train(spec(), tmp_path / "run")
+    calls.clear()
+    monkeypatch.setattr(toys.Cart, "__init__", lambda self: pytest.fail("the system was opened"))
+    resume(tmp_path / "run")
+    assert calls == []
+
+
+def test_who_insists_on_an_edited_configuration_gets_a_learner_of_that_configuration(stopped, listens, calls):
+    """The seed too: the learner is rebuilt from what was played, and goes on with the randomness of the new seed."""
+    path = stopped / "config.json"
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 5'))
+    with pytest.raises(UserError, match="was edited"):
+        resume(stopped)
+    calls.clear()
+    hears = listens()
+    result = resume(stopped, hears, insist=True)
+    assert "belongs to another run" in hears.notes[0]
+    assert hears.notes[0].endswith("the learner is rebuilt from 3 recorded episodes.")
+    assert result.learner.key == jax.random.key(5)
+    assert RunFolder.open(stopped).config["seed"] == 5
+    assert sum(kind == "reset" for kind, _ in calls) == EPISODES + 1 - 3

@@ -54,7 +54,7 @@ def test_trajectories_are_resumed_exactly_too(tiny, tmp_path, interrupts):
         run_spec(spec, tmp_path / "parts", interrupts(60))
     resume(tmp_path / "parts")
     for episode in range(3):
-        whole, parts = (RunFolder.open(tmp_path / name).trajectory(episode) for name in ("whole", "parts"))
+        whole, parts = (RunFolder.open(tmp_path / name).trajectory(episode).episode for name in ("whole", "parts"))
         assert all(np.array_equal(a, b) for a, b in zip(whole[:4], parts[:4], strict=True))
         assert (whole.ended, whole.reason) == (parts.ended, parts.reason) == ("horizon", "")
 
@@ -175,6 +175,12 @@ def test_a_configuration_of_another_version_is_explained(tiny, tmp_path):
     path.write_text(json.dumps(config))
     with pytest.raises(UserError, match=r"config.json: there is no setting 'solver.colour_of_the_sky'"):
         resume(tmp_path / "run", insist=True)
+    del config["settings"]["solver"]["colour_of_the_sky"]
+    episodes = config["settings"]["run"].pop("episodes")
+    path.write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"config.json: there is no run.episodes; restore it"):
+        resume(tmp_path / "run", insist=True)
+    config["settings"]["run"]["episodes"] = episodes
     del config["settings"]["solver"]
     path.write_text(json.dumps(config))
     with pytest.raises(UserError, match="does not fit this version"):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sbsrl.systems import faults
 from sbsrl.systems.episode import Guard, Interrupted, ResetFault, run_episode
 
 LONG, SHORT = 30.0, 0.1
@@ -269,14 +270,17 @@ def test_a_known_safe_action_comes_before_the_fallback_policy():
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (lambda action: raising(), "the fallback policy raised ValueError: the cable is loose"),
-        (lambda action: action * jnp.nan, "the fallback policy raised ValueError: its action is not finite"),
+        (lambda a: raising(), "the fallback policy raised ValueError: the cable is loose, and no safe action was sent"),
+        (lambda a: a * jnp.nan, "the fallback policy's action is not finite: entry 0 is nan; it was not sent"),
+        (lambda a: a + 50, "the fallback policy's action is 48, not between -1 and 1; it was not sent"),
+        (lambda a: jnp.zeros(2), "the fallback policy's action has shape (2,), not (1,); it was not sent"),
     ],
 )
 def test_a_fallback_policy_that_fails_sends_nothing(spoil, told):
     env = Line(at(5, raising))
-    episode, _ = run(env, guard=GUARD._replace(safe_action=None, fallback=Brake(spoil)))
-    assert episode.reason.endswith(f"{told}, and no safe action was sent")
+    limited = GUARD._replace(safe_action=None, fallback=Brake(spoil), action_limits=((-1.0, 1.0),))
+    episode, _ = run(env, guard=limited)
+    assert episode.reason.endswith(told)
     assert sent(env) == pushes(5)
 
 
@@ -379,7 +383,7 @@ def test_a_policy_that_cannot_begin_leaves_the_system_alone():
             raise LookupError("no weights")
 
     env = Line()
-    with pytest.raises(LookupError, match="no weights"):
+    with pytest.raises(ResetFault, match=r"^the policy raised LookupError: no weights before the episode began$"):
         run(env, Unable())
     assert env.calls == []
 
@@ -428,6 +432,46 @@ def test_ctrl_c_while_a_step_hangs(press_ctrl_c, stuck):
         "the user stopped it; the safe action did not return within 1 s, and the system was halted"
     )
     assert (env.halted, sent(env)) == (1, pushes(4))
+
+
+def test_a_user_who_stops_a_system_that_hangs_does_not_wait_for_its_timeout(press_ctrl_c, stuck, monkeypatch):
+    monkeypatch.setattr(faults, "HURRY", 2 * SHORT)
+    env = Machine(at(4, lambda *_: (press_ctrl_c(), stuck())))
+    with pytest.raises(Interrupted) as caught:
+        run(env, guard=GUARD._replace(step_timeout=LONG))
+    assert "did not return within 0.2 s, and the system was halted" in caught.value.played.episode.reason
+    assert len(caught.value.played.episode.actions) == 3
+
+
+class Thrifty(Push):
+    """Pushes until it was charged 25, then does nothing: a filter that needs to know what was really charged."""
+
+    def init(self):
+        return 0, 0.0
+
+    def act(self, x, state, key):
+        n, charged = state
+        action = jnp.zeros(1) if charged > 25 else jnp.asarray([0.1 * (n + 1)], jnp.float32)
+        return action, (n + 1, charged), {"charged": charged}
+
+    def observe(self, state, reward, costs):
+        assert reward == -state[0]
+        return state[0], state[1] + float(costs[0])
+
+
+def test_a_policy_that_observes_is_told_what_each_step_earned_and_cost():
+    env = Line()
+    played = run(env, Thrifty(), horizon=4)
+    assert played.metrics["charged"] == [0.0, 10.0, 30.0, 60.0]
+    assert sent(env) == [*pushes(2), (0.0,), (0.0,)]
+
+
+def test_an_error_of_a_policy_that_observes_is_a_fault():
+    policy = Thrifty()
+    policy.observe = raising
+    episode = run(Line(), policy).episode
+    assert episode.reason.startswith("the policy raised ValueError: the cable is loose, told of the outcome of a step")
+    assert len(episode.actions) == 1
 
 
 def test_ctrl_c_twice():

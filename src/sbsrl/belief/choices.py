@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ..errors import UserError
 from ..kernels import ESTIMATORS
 from ..theory.confidence import CONVENTIONS
-from ..validation import Flag, Number, Whole, Word, declared, validate
+from ..validation import Number, Switch, Whole, Word, declared, validate
 from .uncertainty import UNCERTAINTIES
 
 __all__ = ["DEFAULT", "SAMPLERS", "GPChoices"]
@@ -31,7 +31,7 @@ class GPChoices:
     )
     delta: float = declared(Number(1e-12, 1 - 1e-12), 0.1, "probability with which confidence sets may fail")
     convention: str = declared(Word(CONVENTIONS), "corrected", "of the confidence width beta_n: corrected, or paper")
-    fitted: bool = declared(Flag(), False, "fit kernel, scale and noise after each episode; then no guarantee holds")
+    fitted: bool = declared(Switch(), False, "fit kernel, scale and noise after each episode; then no guarantee holds")
 
     def __post_init__(self) -> None:
         validate(self, "belief.")

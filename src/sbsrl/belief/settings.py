@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..errors import UserError
@@ -35,6 +37,7 @@ class GPSettings(GPChoices):
         in it is random, so the key is not used.
         """
         prior, signals, data = _known_prior(task), _known_signals(task), task.prior.data
+        _check_mean(task, prior)
         belief: GPBelief | WeightBelief
         if WeightBelief.fits(prior, self):
             belief = WeightBelief.create(prior, task.input_size, episodes, self, signals=signals, chunk=task.horizon)
@@ -75,6 +78,20 @@ class GPSettings(GPChoices):
             yield "kernel and noise are fitted to the data."
         if self.convention == "paper" and np.min(prior.noise) < 1:
             yield "the paper's confidence width is too narrow for sigma_w < 1."
+
+
+def _check_mean(task: Task, prior: GPPrior) -> None:
+    """Refuses a prior mean that is not a state where episodes begin."""
+    x, a = task.start(jax.random.key(0)), jnp.asarray(task.middle_action)
+    try:
+        y = np.asarray(prior.mean(x, a))
+    except Exception as error:
+        raise UserError(f"the prior's mean fails where episodes of {task.name} begin: {error}.") from error
+    if y.shape != (task.state_size,) or not np.all(np.isfinite(y)):
+        raise UserError(
+            f"the prior's mean of {task.name} is {y.tolist()} where episodes begin; it must be {task.state_size} "
+            "finite numbers."
+        )
 
 
 def _known_prior(task: Task) -> GPPrior:

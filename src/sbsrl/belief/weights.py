@@ -220,8 +220,7 @@ class WeightBelief(eqx.Module):
 
     def width(self) -> Float[Array, " dx"]:
         """beta_n of each output."""
-        each = jnp.stack([group.beta[group.now] for group in self.groups])
-        return jnp.broadcast_to(each, (self.model.outputs,))
+        return _width(self)
 
     def update(self, data: Transitions, key: PRNGKey) -> "WeightBelief":
         """The belief after these transitions of an episode; raises rather than return one that is not finite.
@@ -283,10 +282,22 @@ def _check_settings(model: GPModel, prior: GPPrior, settings: GPChoices) -> None
 
 def _check_weights(belief: WeightBelief) -> None:
     for kernel, group in zip(belief.model.kernels, belief.groups, strict=True):
-        if not (jnp.all(jnp.isfinite(group.inverse[group.now])) and jnp.all(jnp.isfinite(group.mean[group.now]))):
+        if not _finite(group):
             raise UserError(
                 f"{kernel.describe()}, or the prior's mean, is not finite on the data; use a bounded map of the inputs."
             )
+
+
+@eqx.filter_jit
+def _finite(group: Weights) -> Bool[Array, ""]:
+    """Whether what is known now is."""
+    return jnp.all(jnp.isfinite(group.inverse[group.now])) & jnp.all(jnp.isfinite(group.mean[group.now]))
+
+
+@eqx.filter_jit
+def _width(belief: WeightBelief) -> Float[Array, " dx"]:
+    each = jnp.stack([group.beta[group.now] for group in belief.groups])
+    return jnp.broadcast_to(each, (belief.model.outputs,))
 
 
 @eqx.filter_jit

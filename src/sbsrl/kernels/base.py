@@ -135,9 +135,12 @@ def positive(name: str, values: ArrayLike | Sequence[float]) -> Float[Array, "..
 
 
 def lengthscale_vector(values: ArrayLike | Sequence[float]) -> Float[Array, " dz"]:
-    """One positive length scale an input."""
-    scales = positive("length scales", values)
-    if scales.ndim != 1:
+    """One positive length scale per input."""
+    try:
+        scales = positive("length scales", values)
+    except TypeError:
+        raise UserError(f"length scales must be numbers, one for each input, and {values!r} is not.") from None
+    if scales.ndim != 1 or not scales.size:
         raise UserError(f"length scales have the shape {scales.shape}; give one for each input, such as (1.0, 2.0).")
     return scales
 

@@ -111,7 +111,7 @@ def problem_of(experiment: Experiment, belief: WeightBelief, key: PRNGKey, explo
     task = experiment.task
     starts = draw_starts(task, key)
     return experiment.method.problem(
-        Context(task, belief, experiment.settings, 0, exploring, not exploring, sample_key(key), starts)
+        Context(task, belief, experiment.settings, 0, exploring, not exploring, sample_key(key), key, starts)
     )
 
 

@@ -76,7 +76,7 @@ class World:
         return GROUNDS[self.ground]
 
     @property
-    def returns(self) -> EpisodeShape:
+    def shape(self) -> EpisodeShape:
         return episode_shape(self.task)
 
     @property
@@ -93,7 +93,7 @@ class World:
     @property
     def closeness_tightening(self) -> float:
         """Delta_zeta."""
-        return tightening(self.zeta, self.returns)
+        return tightening(self.zeta, self.shape)
 
     @property
     def tightening(self) -> float:
@@ -115,7 +115,7 @@ class World:
             information = jnp.asarray(gain(n * self.task.horizon))
             return float(confidence_width(information, self.bound, jnp.asarray(noise), 1, self.delta))
 
-        return episode_bound(self.epsilon, self.delta, width, gain, self.kernel.supremum(limits), self.returns)
+        return episode_bound(self.epsilon, self.delta, width, gain, self.kernel.supremum(limits), self.shape)
 
     @property
     def settings(self) -> Settings:

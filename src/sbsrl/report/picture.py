@@ -1,5 +1,6 @@
 """One picture of a run: what it earned, and how close to the budget it came."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -104,6 +105,7 @@ def _draw_costs(axes: Axes, view: RunView, cost: CostView, tightening: float) ->
     if tightening > 0:
         axes.axhspan(budget - tightening, budget, color=UNSAFE, alpha=0.12, linewidth=0)
     axes.set_ylabel(cost.name)
-    axes.set_ylim(bottom=min(cost.least, *values) if values else cost.least)
+    if math.isfinite(lowest := min([cost.least, *values])):
+        axes.set_ylim(bottom=lowest)
     axes.margins(y=0.15)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

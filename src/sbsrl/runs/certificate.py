@@ -54,7 +54,7 @@ def _theory(experiment: Experiment) -> _Theory:
         return _Theory((), _known(experiment), [*stated, missing], [])
     if unbounded := unbounded_returns(task):
         standing = assumptions(premises_of(task, settings, cost=1.0, reward=1.0), task_facts(task))
-        return _Theory(standing, _known(experiment), [unbounded, *_unfounded(standing, True)], [unbounded])
+        return _Theory(standing, _known(experiment), [*stated, unbounded, *_unfounded(standing, True)], [unbounded])
     # What the computation of J_c may be off by is not available for closeness.
     tightening = max(settings.method.tightening[0] - settings.solver.cost_error(task), 0.0)
     premises = premises_of(task, settings, tightening=tightening)
@@ -179,11 +179,18 @@ def _finite(formula: Callable[[], float]) -> float | None:
 
 
 def certificate(
-    experiment: Experiment, records: Sequence[Record], interruptions: Sequence[Interruption] = ()
+    experiment: Experiment,
+    records: Sequence[Record],
+    interruptions: Sequence[Interruption] = (),
+    warning: str | None = None,
 ) -> dict[str, Any]:
-    """Which guarantee holds for this run, with every constant, and what happened."""
+    """Which guarantee holds for this run, with every constant, and what happened.
+
+    `warning` is that of the belief as it is now; the records have those of before.
+    """
     theory = _theory(experiment)
-    against = [*theory.against_safety, *_observed_against(records)]
+    warning = next((r.calibration_warning for r in records if r.calibration_warning), warning)
+    against = [*theory.against_safety, *_observed_against(records, warning)]
     guarantee = _guarantee(experiment, theory, against, records)
     return {
         "guarantee": guarantee,
@@ -196,7 +203,7 @@ def certificate(
         "model": {
             "prior": experiment.task.prior.name,
             **experiment.settings.belief.describe(experiment.task),
-            "calibration": next((r.calibration_warning for r in records if r.calibration_warning), NOT_CONTRADICTED),
+            "calibration": warning or NOT_CONTRADICTED,
         },
         "events": _events(experiment, records, interruptions),
     }
@@ -209,11 +216,10 @@ def _spent(delta: float) -> dict[str, float]:
     return {"samples": delta, "confidence sets": delta, "total": 2 * delta}
 
 
-def _observed_against(records: Sequence[Record]) -> Iterator[str]:
-    for r in records:
-        if r.calibration_warning:
-            yield f"{r.calibration_warning}."
-            return
+def _observed_against(records: Sequence[Record], warning: str | None) -> Iterator[str]:
+    if warning:
+        yield f"{warning}."
+        return
     if broken := [r.episode for r in records if not r.feasible]:
         yield f"a policy that is not safe on every sample was followed in episodes {broken}."
 
@@ -221,7 +227,9 @@ def _observed_against(records: Sequence[Record]) -> Iterator[str]:
 def _guarantee(experiment: Experiment, theory: _Theory, against: Sequence[str], records: Sequence[Record]) -> str:
     if against:
         return "none"
-    stopped = bool(records) and records[-1].phase == "final" and len(records) <= experiment.settings.run.episodes
+    last = records[-1] if records else None
+    finished = last is not None and last.phase == "final" and last.ended != "fault"
+    stopped = finished and len(records) <= experiment.settings.run.episodes
     return "safety and optimality" if stopped and not theory.against_optimality else "safety"
 
 

@@ -18,7 +18,7 @@ from safetensors.numpy import save
 
 from ..atomic import disk, write_atomically
 from ..errors import UserError
-from .leaves import from_arrays, misfit, to_arrays, with_nan
+from ..leaves import from_arrays, misfit, to_arrays, with_nan
 
 __all__ = ["CURRENT", "PREVIOUS", "Loaded", "load_checkpoint", "save_checkpoint"]
 
@@ -47,7 +47,10 @@ def save_checkpoint(folder: Path, learner: Any, lines: int, identity: str) -> No
     """
     arrays = to_arrays(learner)
     if name := with_nan(arrays):
-        raise UserError(f"the learner is not saved, since its {name} has NaN; the last checkpoint in {folder} is kept.")
+        raise UserError(
+            f"the learner is not saved, since its {name} has NaN: look for readings or data that make no sense. What "
+            f"is in {folder} is kept."
+        )
     digest = _digest(arrays, lines, identity)
     content = save(arrays, metadata={"lines": str(lines), "identity": identity, "sha256": digest})
     current, aside = folder / CURRENT, folder / ASIDE
@@ -71,18 +74,18 @@ def _keep_aside(current: Path, aside: Path) -> None:
         shutil.copyfile(current, aside)
 
 
-def load_checkpoint(folder: Path, template: Any, identity: str, *, insist: bool = False) -> Loaded | None:
+def load_checkpoint(folder: Path, template: Any, identity: str) -> Loaded | None:
     """The learner that was saved, in the structure of the template; None if there is no checkpoint at all.
 
     A checkpoint of another run, a damaged one, one with NaN or one that does not fit the template is not used: the
-    previous one is, or, if that is no better, a UserError says why. `insist` accepts one of another identity.
+    previous one is, or, if that is no better, a UserError says why.
     """
     faults = list[str]()
     with disk(folder):
         paths = [path for path in (folder / CURRENT, folder / PREVIOUS) if path.exists()]
     for path in paths:
         try:
-            learner, lines = _read(path, template, None if insist else identity)
+            learner, lines = _read(path, template, identity)
         except _FaultError as fault:
             faults.append(f"{path} {fault}")
         else:
@@ -102,14 +105,14 @@ def _note(path: Path, faults: list[str], lines: int) -> str | None:
     return f"{why}: the previous checkpoint is used, which accounts for {lines} lines of the ledger."
 
 
-def _read(path: Path, template: Any, identity: str | None) -> tuple[Any, int]:
+def _read(path: Path, template: Any, identity: str) -> tuple[Any, int]:
     """The learner and its number of lines, of a file in which nothing is wrong."""
     arrays, metadata = _open(path)
     if not {"identity", "sha256"} <= metadata.keys() or not metadata.get("lines", "").isdecimal():
         raise _FaultError("has no checksum, so that this version of sbsrl did not make it")
     if metadata["sha256"] != _digest(arrays, metadata["lines"], metadata["identity"]):
         raise _FaultError("is damaged (its checksum is not that of its content)")
-    if identity is not None and metadata["identity"] != identity:
+    if metadata["identity"] != identity:
         raise _FaultError("belongs to another run (its configuration, seed or data differ)")
     if difference := misfit(template, arrays):
         raise _FaultError(f"does not fit the learner of this configuration ({difference})")

@@ -57,11 +57,19 @@ def read_config(path: Path, config: Mapping[str, Any], insist: bool = False) -> 
         )
     try:
         settings = _settings(config["method"], config["settings"])
+        _check_complete(config["settings"], settings)
         return Specification(config["task"], config["method"], config["seed"], config["preset"], settings)
     except (TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path} does not fit this version of sbsrl ({error}).") from None
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+
+
+def _check_complete(plain: Mapping[str, Mapping[str, Any]], settings: Settings) -> None:
+    """Refuses a configuration that leaves something to a default: that may be another one in another version."""
+    for group, values in settings.plain().items():
+        if missing := sorted(values.keys() - plain[group].keys()):
+            raise UserError(f"there is no {group}.{missing[0]}; restore it.")
 
 
 def _settings(method: str, plain: Mapping[str, Mapping[str, Any]]) -> Settings:

@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..archive import read_arrays, write_arrays
 from ..atomic import disk, write_atomically
@@ -27,7 +27,9 @@ from ..errors import UserError
 from ..interruption import uninterrupted
 from ..loop import Learner, Outcome
 from ..record import Interruption, Record
-from ..transitions import Episode
+from ..systems.episode import Played
+from ..transitions import Ending, Episode
+from ..validation import Place
 from .checkpoint import load_checkpoint, save_checkpoint
 from .config import digest
 from .view import Reference, RunView
@@ -36,16 +38,30 @@ __all__ = ["RunFolder"]
 
 T = TypeVar("T")
 
+TRAJECTORY = ("states", "actions", "rewards", "costs")
+"""The arrays of a trajectory."""
+TEXTS = {"ended": "horizon", "reason": "", "metrics": "{}"}
+"""Its texts, the last one JSON, and what stands for those that a trajectory does not have."""
+
 LOCK, DATA = ".lock", "offline.npz"
-PARTS = ("trajectories", "checkpoint", "episodes.jsonl", DATA, f".{DATA}.tmp", "config.json", ".config.json.tmp", LOCK)
+CREATED = (
+    "trajectories",
+    "checkpoint",
+    "episodes.jsonl",
+    DATA,
+    f".{DATA}.tmp",
+    "config.json",
+    ".config.json.tmp",
+    LOCK,
+)
 """What a creation makes. A folder with nothing else and no configuration was left by one that was killed."""
 
 
 class RunFolder:
-    """A place on disk. Every method leaves it in a state from which the run can go on."""
+    """The folder of one run. After each method, and if it is killed in one, the run can go on from what is there."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = Place().read("the run folder", path)
         self._lock: int | None = None
 
     @classmethod
@@ -108,7 +124,7 @@ class RunFolder:
         """Whether there is more than what a killed creation leaves."""
         if not self.path.is_dir():
             return True
-        return self.holds_run or any(part.name not in PARTS for part in self.path.iterdir())
+        return self.holds_run or any(part.name not in CREATED for part in self.path.iterdir())
 
     @property
     def holds_run(self) -> bool:
@@ -138,7 +154,7 @@ class RunFolder:
     def _clear(self, remove: bool) -> None:
         """Undoes a creation that failed."""
         self.unlock()
-        for part in PARTS:
+        for part in CREATED:
             target = self.path / part
             shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
         if remove:
@@ -163,18 +179,35 @@ class RunFolder:
 
     def records(self) -> list[Record]:
         """All finished episodes."""
-        lines = _read_lines(self._ledger, Record.from_json)
-        return [record._replace(line=i) for i, record in enumerate(lines)]
+        records = _read_lines(self._ledger, Record.from_json)
+        if wrong := [i for i, record in enumerate(records) if record.line not in {-1, i}]:
+            raise UserError(f"{self._ledger} has lost lines, or their order, before line {wrong[0]}; restore it.")
+        return [record._replace(line=i) for i, record in enumerate(records)]
+
+    def keep(self, played: Played) -> None:
+        """Keeps what was played, as the trajectory of the line to come, before anything is learned from it."""
+        with uninterrupted():
+            self._save_trajectory(_episode_name(self._lines()), played)
+
+    def pending(self) -> Played | None:
+        """An episode that was played and kept, and has no line yet, since the run stopped before; None if all have."""
+        name = _episode_name(self._lines())
+        return self._load_trajectory(name) if self._trajectory_file(name).exists() else None
 
     def add(self, outcome: Outcome) -> Record:
-        """Makes one episode permanent: trajectory, then its line, then the checkpoint that accounts for both."""
-        line = len(self._ledger.read_bytes().splitlines())
+        """Makes an episode whose trajectory is kept permanent: its line, then the checkpoint that accounts for it."""
+        line = self._lines()
         record = outcome.record._replace(line=line)
         with uninterrupted():
-            self._save_trajectory(f"episode-{line:04d}", outcome.episode)
             _append_line(self._ledger, record._asdict())
             save_checkpoint(self.checkpoint, outcome.learner, line + 1, self.identity)
         return record
+
+    def _lines(self) -> int:
+        try:
+            return len(self._ledger.read_bytes().splitlines())
+        except OSError as error:
+            raise UserError(f"{self._ledger} cannot be read ({error.strerror}); restore it.") from None
 
     def interruptions(self) -> list[Interruption]:
         """Episodes that the user stopped, in order."""
@@ -182,55 +215,64 @@ class RunFolder:
             return []
         return _read_lines(self._interruptions, lambda content: Interruption(**content))
 
-    def add_interruption(self, interruption: Interruption, episode: Episode) -> None:
-        """Keeps what was played of an episode that the user stopped, if anything was."""
-        if not len(episode.actions):
-            return
+    def add_interruption(self, interruption: Interruption, played: Played) -> None:
+        """Keeps what was played of an episode that the user stopped; a reset alone counts as well."""
         name = f"interrupted-{len(self.interruptions()):04d}"
-        self._save_trajectory(name, episode)
-        _append_line(self._interruptions, interruption._replace(trajectory=name)._asdict())
+        with uninterrupted():
+            self._save_trajectory(name, played)
+            _append_line(self._interruptions, interruption._replace(trajectory=name)._asdict())
 
     def repair(self) -> None:
-        """Removes last lines that were being written when the run was killed."""
-        for file in (self._ledger, self._interruptions):
-            written = file.read_bytes() if file.exists() else b""
-            whole = written[: written.rfind(b"\n") + 1]
-            if whole != written:
-                write_atomically(file, whole)
+        """Removes last lines that were being written when the run was killed; makes folders that are missing."""
+        with disk(self.path):
+            for part in ("trajectories", "checkpoint"):
+                (self.path / part).mkdir(exist_ok=True)
+            for file in (self._ledger, self._interruptions):
+                written = file.read_bytes() if file.exists() else b""
+                whole, last = written[: (end := written.rfind(b"\n") + 1)], written[end:]
+                if last:
+                    write_atomically(file, written + b"\n" if _is_json(last) else whole)
 
     def restore(self, fresh: Learner, insist: bool = False) -> tuple[Learner, int, str | None]:
         """The learner of the last checkpoint, for how many lines it accounts, and what was wrong, if anything.
 
-        With `insist` a checkpoint of another configuration is used if it fits; if not, there is none.
+        With `insist` checkpoints that cannot be used are none: those of the configuration before it was edited.
         """
-        written = len(self._ledger.read_bytes().splitlines())
+        written = self._lines()
+        if len(kept := sorted(self.path.glob("trajectories/episode-*.npz"))) > written + 1:
+            raise UserError(f"{self._ledger} has lost lines: {written} are left of {len(kept)}; restore it.")
         try:
-            loaded = load_checkpoint(self.checkpoint, fresh, self.identity, insist=insist)
-        except UserError:
+            loaded = load_checkpoint(self.checkpoint, fresh, self.identity)
+        except UserError as fault:
             if not insist:
                 raise
-            return fresh, 0, "no checkpoint fits the configuration that is insisted on"
+            return fresh, 0, str(fault).partition(";")[0]
         if loaded is None:
             return fresh, 0, "there is no checkpoint" if written else None
         if written < loaded.lines:
             raise UserError(f"{self._ledger} has lost lines: {written} of {loaded.lines} are left; restore it.")
         return loaded.learner, loaded.lines, loaded.note
 
-    def trajectory(self, line: int) -> Episode:
-        """What happened in the episode of that line."""
-        record = self.records()[line]
-        return self._load_trajectory(f"episode-{line:04d}", record)
+    def trajectory(self, line: int) -> Played:
+        """What happened in the episode of that line, and what the policy said of its decisions."""
+        return self._load_trajectory(_episode_name(line))
 
-    def _load_trajectory(self, name: str, record: Record) -> Episode:
-        path = self.path / "trajectories" / f"{name}.npz"
+    def _trajectory_file(self, name: str) -> Path:
+        return self.path / "trajectories" / f"{name}.npz"
+
+    def _load_trajectory(self, name: str) -> Played:
+        path = self._trajectory_file(name)
         arrays = read_arrays(path)
         try:
-            parts = [arrays[part] for part in ("states", "actions", "rewards", "costs")]
+            states, actions, rewards, costs = (arrays[part] for part in TRAJECTORY)
+            costs = costs[:, None] if costs.ndim == 1 else costs  # the first version knew one cost, and no texts
+            ended, reason, metrics = (str(arrays.get(part, other)) for part, other in TEXTS.items())
+            said = {str(key): [float(value) for value in values] for key, values in json.loads(metrics).items()}
+            return Played(Episode(states, actions, rewards, costs, cast("Ending", ended), reason), said)
         except KeyError as error:
             raise UserError(f"{path} has no {error}; restore it.") from None
-        states, actions, rewards, costs = parts
-        costs = costs[:, None] if costs.ndim == 1 else costs  # the first version knew one cost
-        return Episode(states, actions, rewards, costs, record.ended, record.reason)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UserError(f"{path} cannot be understood ({error}); restore it.") from None
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         write_atomically(self.path / name, _json(content))
@@ -246,9 +288,23 @@ class RunFolder:
             interruptions=self.interruptions(),
         )
 
-    def _save_trajectory(self, name: str, episode: Episode) -> None:
-        arrays = dict(zip(("states", "actions", "rewards", "costs"), episode[:4], strict=True))
-        write_arrays(self.path / "trajectories" / f"{name}.npz", **arrays)
+    def _save_trajectory(self, name: str, played: Played) -> None:
+        episode = played.episode
+        arrays: dict[str, Any] = dict(zip(TRAJECTORY, episode[:4], strict=True))
+        words = {"ended": episode.ended, "reason": episode.reason, "metrics": json.dumps(played.metrics)}
+        write_arrays(self._trajectory_file(name), **arrays, **words)
+
+
+def _episode_name(line: int) -> str:
+    """Of the trajectory of a line of the ledger."""
+    return f"episode-{line:04d}"
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def _read_lines(file: Path, read: Callable[[dict[str, Any]], T]) -> list[T]:
@@ -271,7 +327,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     """The mapping in a file; None if there is none."""
     try:
         content = json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

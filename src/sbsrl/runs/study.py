@@ -102,7 +102,7 @@ def _complete(folder: Path) -> bool:
         records = RunFolder.open(folder).records()
     except UserError:  # a line that was being written when the run was killed: resuming repairs it
         return False
-    return bool(records) and records[-1].phase == "final"
+    return bool(records) and records[-1].phase == "final" and records[-1].ended != "fault"
 
 
 def run_name(spec: Specification) -> str:
@@ -116,17 +116,27 @@ def run_name(spec: Specification) -> str:
 
 @cache
 def code_digest(task: str, belief: str, solver: str) -> str:
-    """A name for the code and data that runs of this kind depend on, libraries included."""
-    digest = hashlib.sha256(json.dumps(versions_now(), sort_keys=True).encode())
+    """A name for the code and data that runs of this kind depend on, libraries included.
+
+    Of the registries only the chosen entries count: what else may be chosen makes no difference to a run.
+    """
+    entries = [
+        find_task(task).module,
+        *(find_part(group, n)[1:] for group, n in (("belief", belief), ("solver", solver))),
+    ]
+    digest = hashlib.sha256(json.dumps([versions_now(), entries], sort_keys=True).encode())
     for file in sorted(_files(task, belief, solver)):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
+
+
+REGISTRIES = {"sbsrl.parts", "sbsrl.tasks.registry"}
 
 
 def _files(task: str, belief: str, solver: str) -> set[Path]:
     """Of the package, the loop, the boundary, the task with its data, the parts, and of all that these import."""
     parts = {find_part("belief", belief).module, find_part("solver", solver).module, find_task(task).module}
     roots = {"sbsrl", "sbsrl.loop", "sbsrl.specification", "sbsrl.systems.episode"} | parts & modules()
-    own = {source_of(module) for module in closure(roots)}
+    own = {source_of(module) for module in closure(roots) - REGISTRIES}
     others = {Path(str(import_module(module).__file__)) for module in parts - modules()}
     return own | others | set((source_of("sbsrl.tasks").parent / "data").glob(f"{task}*"))

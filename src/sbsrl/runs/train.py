@@ -1,19 +1,29 @@
 """Running an experiment: in memory, in a folder, or where a folder left off."""
 
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import gymnasium
 import numpy as np
 
 from ..errors import UserError
+from ..leaves import nan_in
 from ..ledger import make_interruption
-from ..loop import Experiment, Learner, Outcome, Play, Shortfall, Turn, algorithm_1, greedy_policy
+from ..loop import (
+    Experiment,
+    Learner,
+    Outcome,
+    Play,
+    Shortfall,
+    Turn,
+    algorithm_1,
+    calibration_warning,
+    greedy_policy,
+)
 from ..policy import Controller, Policy
-from ..record import Record
+from ..record import Interruption, Record
 from ..specification import Specification
 from ..systems.episode import Guard, Interrupted, Played, ResetFault, run_episode
 from ..task import Task
@@ -21,6 +31,7 @@ from ..transitions import Episode
 from .certificate import certificate, first_episode_warning
 from .config import changed_versions, make_config, read_config
 from .folder import RunFolder
+from .system import LazySystem
 from .view import RunView
 
 __all__ = ["Halted", "Observer", "Result", "resume", "train"]
@@ -32,7 +43,7 @@ class Halted(UserError):  # noqa: N818  (a state of the run, not a mistake)
 
 @runtime_checkable
 class Observer(Protocol):
-    """Whoever wants to see a run as it happens."""
+    """What a run tells while it happens: that it started, notes, each step, each finished episode."""
 
     def started(self, view: RunView, folder: Path | None) -> None: ...
 
@@ -44,7 +55,7 @@ class Observer(Protocol):
 
 
 class Unobserved:
-    """Hears everything and does nothing."""
+    """An observer that ignores what it is told."""
 
     def started(self, view: RunView, folder: Path | None) -> None:
         pass
@@ -64,15 +75,30 @@ class Result:
     """What a run leaves behind."""
 
     experiment: Experiment
+    config: Mapping[str, Any]
     records: list[Record]
     learner: Learner
     folder: Path | None
-    view: RunView
+    interruptions: Sequence[Interruption] = ()
+    final: Policy | None = None
+    """The policy of the final episode, if that was played just now."""
 
     @cached_property
     def policy(self) -> Controller:
         """The greedy policy of what was learned: `policy(observation)` is an action, `policy.reset()` a new episode."""
-        return Controller(greedy_policy(self.experiment, self.learner))
+        return Controller(self.final or greedy_policy(self.experiment, self.learner))
+
+    @cached_property
+    def view(self) -> RunView:
+        """The run as tables and pictures see it."""
+        made = _certificate(self.experiment, self.records, self.learner, self.interruptions) if self.records else None
+        return RunView(self.config, self.records, made, interruptions=self.interruptions)
+
+
+def _certificate(
+    experiment: Experiment, records: Sequence[Record], learner: Learner, interruptions: Sequence[Interruption]
+) -> dict[str, Any]:
+    return certificate(experiment, records, interruptions, calibration_warning(learner.belief))
 
 
 class _Run:
@@ -90,39 +116,58 @@ class _Run:
         self.folder, self.observer = folder, observer
         self.records: list[Record] = folder.records() if folder else []
         self.interruptions = folder.interruptions() if folder else []
+        self.final: Policy | None = None
+
+    @property
+    def result(self) -> Result:
+        path = self.folder.path if self.folder else None
+        return Result(self.experiment, self.config, self.records, self.learner, path, self.interruptions, self.final)
 
     def to_the_end(self) -> Result:
         """Plays what is left of the run."""
-        self.observer.started(self._view(), self.folder.path if self.folder else None)
+        self.observer.started(self.result.view, self.folder.path if self.folder else None)
         if not self.records and (warning := first_episode_warning(self.experiment)):
             self.observer.note(warning)
-        with closing(self.experiment.task.open()) as env:
-            for outcome in algorithm_1(self.experiment, self.learner, self._player(env)):
+        self._check_learner()
+        with LazySystem(self.experiment.task, self.observer.note) as system:
+            for outcome in algorithm_1(self.experiment, self.learner, self._player(system)):
                 self._keep(outcome)
         self._write_certificate()
         self._check_end()
-        path = self.folder.path if self.folder else None
-        return Result(self.experiment, self.records, self.learner, path, self._view())
+        return self.result
 
-    def _player(self, env: gymnasium.Env) -> Play:
-        """Plays episodes on the true system; one that the user stops is kept before the run stops, too."""
-        task = self.experiment.task
+    def _player(self, system: LazySystem) -> Play:
+        """Plays episodes on the true system and keeps them at once, also one that the user stops."""
+        task, recorded = self.experiment.task, self.folder.pending() if self.folder else None
         guard = Guard.of(task, self.experiment.settings.run.step_timeout)
 
         def play(policy: Policy, turn: Turn) -> Played:
+            nonlocal recorded
+            if recorded is not None:  # played before the run stopped, but not learned from
+                played, recorded = recorded, None
+                return played
+            display = _Display(self.observer)
             try:
-                return run_episode(
-                    env, policy, turn.seed, turn.key, task.horizon, guard=guard, on_step=self.observer.stepped
+                env = system.open()
+                played = run_episode(
+                    env, policy, turn.seed, turn.key, task.horizon, guard=guard, on_step=display.stepped
                 )
             except ResetFault as fault:
-                return Played(_nothing_played(task, str(fault)), {})
+                played = Played(_nothing_played(task, str(fault)), {})
             except Interrupted as stopped:
-                if self.folder:
-                    episode = stopped.played.episode
-                    self.folder.add_interruption(make_interruption(task, turn.episode, episode), episode)
+                self._keep_interruption(turn.episode, stopped.played)
                 raise
+            if self.folder:
+                self.folder.keep(played)
+            display.complain()
+            return played
 
         return play
+
+    def _keep_interruption(self, number: int, played: Played) -> None:
+        if self.folder:
+            interruption = make_interruption(self.experiment.task, number, played.episode)
+            self.folder.add_interruption(interruption, played)
 
     def _keep(self, outcome: Outcome) -> None:
         self.learner = outcome.learner
@@ -131,20 +176,24 @@ class _Run:
             record = self.folder.add(outcome)
         self.records.append(record)
         self._write_certificate()
+        self.final = outcome.policy if record.phase == "final" else None
         if outcome.shortfall and record.episode == 0:
             self.observer.note(exploration_warning(outcome.shortfall))
         self.observer.finished_episode(record)
+        self._check_learner()
+
+    def _check_learner(self) -> None:
+        """Refuses to play on with what is no number."""
+        if name := nan_in(self.learner):
+            raise UserError(
+                f"the learner has NaN in {name} after {len(self.records)} episodes, so nothing more is played: look "
+                "for readings or data that make no sense, and start anew without them. What was played is kept."
+            )
 
     def _write_certificate(self) -> None:
         if self.folder:
-            self.folder.write_json("certificate.json", self._certificate())
-
-    def _view(self) -> RunView:
-        made = self._certificate() if self.records else None
-        return RunView(self.config, self.records, made, interruptions=self.interruptions)
-
-    def _certificate(self) -> dict[str, Any]:
-        return certificate(self.experiment, self.records, self.interruptions)
+            made = _certificate(self.experiment, self.records, self.learner, self.interruptions)
+            self.folder.write_json("certificate.json", made)
 
     def _check_end(self) -> None:
         """Says so if the run stopped before its end."""
@@ -155,11 +204,33 @@ class _Run:
                 f"kept; look after the system{again}."
             )
         if self.learner.contradicted and self.experiment.settings.run.inconsistent == "stop":
-            warning = next((r.calibration_warning for r in reversed(self.records) if r.calibration_warning), None)
             raise Halted(
-                f"the run stopped: {warning or 'the offline data contradict the prior'}. The prior claims to know more "
-                "than it does: raise its bound, scale or noise and start anew, or use inconsistent=prior."
+                f"the run stopped: {calibration_warning(self.learner.belief)}. The prior claims to know more than it "
+                f"does: raise its bound, scale or noise and start anew{self._way_out}."
             )
+
+    @property
+    def _way_out(self) -> str:
+        return "" if self.experiment.task.prior.policy is None else ", or use inconsistent=prior"
+
+
+class _Display:
+    """Shows steps. If that fails, as on a terminal that is gone, the episode is not stopped: it is said afterwards."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._error: Exception | None = None
+
+    def stepped(self) -> None:
+        if self._error is None:
+            try:
+                self._observer.stepped()
+            except Exception as error:
+                self._error = error
+
+    def complain(self) -> None:
+        if self._error is not None:
+            raise self._error
 
 
 def _nothing_played(task: Task, reason: str) -> Episode:
@@ -214,7 +285,12 @@ def _restore(experiment: Experiment, fresh: Learner, folder: RunFolder, observer
 
 def _relearn(experiment: Experiment, learner: Learner, folder: RunFolder, line: int) -> Learner:
     """The learner after an episode that was played already; exact, since solvers and beliefs repeat themselves."""
-    recorded = Played(folder.trajectory(line), {})
+    recorded, written = folder.trajectory(line), folder.records()[line].steps
+    if len(recorded.episode.actions) != written:
+        raise UserError(
+            f"the trajectory of line {line} in {folder.path} has {len(recorded.episode.actions)} steps and its line "
+            f"{written}; restore it."
+        )
     for outcome in algorithm_1(experiment, learner, lambda policy, turn: recorded):
         return outcome.learner
     raise UserError(f"{folder.path / 'episodes.jsonl'} has a line after the end of the run, line {line}; restore it.")

@@ -18,7 +18,7 @@ from ..costs import Aggregation, aggregate
 from ..errors import UserError
 from ..model import Model
 from ..policies import Parameters, PolicyClass
-from ..problem import Excess, Problem, at_many, over_costs
+from ..problem import Excess, Problem, at_many, check_costs, over_costs
 from ..task import Task
 from ..types import Action, Index, PRNGKey, Scalar, State, TransitionFunction
 
@@ -200,12 +200,19 @@ def policy_costs(
 
     def on_sample(m: Index) -> Float[Array, " k"]:
         model = samples.member(m)
+        check_costs(_cost_count(model, act, problem), problem)
         gains = tuple(lambda x, a, y, i=i: model.costs(x, a, y)[i] for i in range(len(problem.aggregations)))
         return expectation.expected(model, act, gains, problem.aggregations)
 
     if problem.constraint == "each":
         return on_sample(m)
     return jnp.mean(jax.lax.map(on_sample, jnp.arange(len(samples), dtype=jnp.int32)), axis=0)
+
+
+def _cost_count(model: Model, act: Act, problem: Problem) -> int:
+    """How many costs a model has."""
+    x = problem.starts[0].astype(PLAN)
+    return jax.eval_shape(lambda x: model.costs(x, act(x), x), x).shape[0]
 
 
 def policy_excess(

@@ -133,6 +133,7 @@ class ICEM(eqx.Module):
         """Solves Problem (1) from x, and remembers what helps at the next step."""
         x = x.astype(PLAN)
         start_key, search_key = jax.random.split(key)
+        problem = problem.with_noise(jax.random.fold_in(problem.key, jax.random.bits(key)))
         search = self._start(memory, start_key)
 
         def iterate(i: Index, search: _Search) -> _Search:

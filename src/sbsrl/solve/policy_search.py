@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._jax import PLAN
@@ -113,7 +114,7 @@ class ExactSearch(eqx.Module):
 
     def solve(self, problem: Problem, state: tuple[()], key: PRNGKey) -> tuple[Solution, tuple[()]]:
         found = self.search(problem)
-        policy = ClassPolicy(self.policies, self.policies.lattice()[found.place])
+        policy = ClassPolicy(self.policies, jnp.asarray(np.asarray(self.policies.lattice())[int(found.place)]))
         return Solution(policy, found.evaluation, float(problem.threshold), {"evaluated": found.evaluated}), ()
 
     @eqx.filter_jit

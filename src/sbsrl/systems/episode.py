@@ -1,4 +1,4 @@
-"""One episode on the true system. Nothing else in the package resets or steps it."""
+"""One episode on the true system. Nothing outside of this function and its safe action resets or steps it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -8,11 +8,11 @@ import jax
 import numpy as np
 from jaxtyping import Float, UInt32
 
-from ..policy import Policy
+from ..policy import Observant, Policy
 from ..transitions import Ending, Episode
 from ..types import PRNGKey
 from .deadline import DeadlineExceeded, within
-from .faults import Fault, Guard, Step, describe, read_action, read_metrics, read_observation, read_step, stop
+from .faults import FAILURES, Fault, Guard, Step, describe, read_action, read_metrics, read_observation, read_step, stop
 
 __all__ = ["Guard", "Interrupted", "Played", "ResetFault", "run_episode"]
 
@@ -28,7 +28,7 @@ class Played(NamedTuple):
 
 
 class ResetFault(Exception):  # noqa: N818  (it is the system's)
-    """The system could not be reset: no episode began, and there is no initial state to record. The text says why."""
+    """No episode began, because the system or the policy could not begin one: there is no initial state to record."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -55,7 +55,7 @@ def run_episode(
     policy sends nothing more, the safe action is sent once, and the steps before are returned, with the reason. Ctrl-C
     does the same and raises Interrupted. A system that cannot be reset raises ResetFault.
     """
-    state = policy.init()
+    state = _begin(policy)
     log = _Log(guard, env.action_space.shape)
     try:
         ended, reason = _play_or_stop(env, policy, state, seed, key, horizon, log, on_step)
@@ -70,6 +70,14 @@ def run_episode(
     if ended == "interrupted":
         raise Interrupted(played)
     return played
+
+
+def _begin(policy: Policy) -> Any:
+    """The policy's state at the beginning of an episode. If it fails, the system is not reset."""
+    try:
+        return policy.init()
+    except FAILURES as error:
+        raise ResetFault(f"the policy raised {describe(error)} before the episode began") from error
 
 
 class _Log:
@@ -138,6 +146,7 @@ def _play(
     for n in range(1, horizon + 1):
         action, state = _decide(policy, x, state, _plan_key(key, np.uint32(n - 1)), log)
         step = _call(log.guard, f"step {n}", _advance, env, action, log)
+        state = _observe(policy, state, step)
         on_step()
         if step.terminated:
             return "terminated"
@@ -145,6 +154,16 @@ def _play(
             return "truncated"
         x = step.state
     return "horizon"
+
+
+def _observe(policy: Policy, state: Any, step: Step) -> Any:
+    """The policy's state after it was told what a step earned and cost, if it wants to know."""
+    if not isinstance(policy, Observant):
+        return state
+    try:
+        return policy.observe(state, step.reward, step.costs)
+    except FAILURES as error:
+        raise Fault(f"the policy raised {describe(error)}, told of the outcome of a step") from error
 
 
 @jax.jit
@@ -160,10 +179,10 @@ def _decide(policy: Policy, x: Any, state: Any, key: PRNGKey, log: _Log) -> tupl
     try:
         action, state, metrics = policy.act(jax.device_put(x), state, key)
         log.decisions.append(read_metrics(metrics, n))
-        return read_action(action, n, log.action_shape), state
+        return read_action(action, n, log.action_shape, log.guard), state
     except Fault:
         raise
-    except Exception as error:
+    except FAILURES as error:
         raise Fault(f"the policy raised {describe(error)}, asked for the action of step {n}") from error
 
 
@@ -183,13 +202,16 @@ def _call(guard: Guard, what: str, function: Callable[..., Any], *args: Any) -> 
         raise
     except DeadlineExceeded as error:
         raise Fault(f"{what} did not return within {guard.step_timeout:g} s", hangs=True) from error
-    except Exception as error:
+    except FAILURES as error:
         raise Fault(f"{what} raised {describe(error)}") from error
 
 
 def _stop_anyway(env: Env, log: _Log) -> str:
-    """`stop`, whatever the user presses meanwhile."""
+    """`stop` within seconds, whatever the user presses meanwhile.
+
+    A step that is still under way is waited for, since the safe action comes after it; if it hangs, `halt` is called.
+    """
     try:
-        return stop(env, log.guard, last=log.last)
+        return stop(env, log.guard.in_a_hurry(), last=log.last)
     except KeyboardInterrupt:
         return "whether the safe action arrived is not known, since the user stopped that too"

@@ -15,7 +15,29 @@ from ..policy import Controller, Policy
 from ..task import Task
 from .deadline import DeadlineExceeded, within
 
-__all__ = ["Fault", "Guard", "Step", "describe", "read_action", "read_metrics", "read_observation", "read_step", "stop"]
+__all__ = [
+    "FAILURES",
+    "Fault",
+    "Guard",
+    "Step",
+    "describe",
+    "read_action",
+    "read_metrics",
+    "read_observation",
+    "read_step",
+    "stop",
+]
+
+
+FAILURES = (Exception, SystemExit, GeneratorExit)
+"""All that a system may raise but KeyboardInterrupt, which is the user's."""
+
+STEP_TIMEOUT = 60.0
+"""Seconds that a system may take to answer, unless something else is said."""
+HURRY = 3.0
+"""Seconds that it may take when the user has asked to stop."""
+ROUNDING = 1e-6
+"""By this share of its range an action may lie beyond its limits: planners compute in single precision."""
 
 
 class Guard(NamedTuple):
@@ -32,13 +54,25 @@ class Guard(NamedTuple):
     """For messages; without them states have numbers, from 0."""
     fallback: Policy | None = None
     """A safe policy: its action at the last good observation is sent where no safe action is known."""
+    action_limits: tuple[tuple[float, float], ...] | None = None
+    """Between which each number of an action lies; None sets no limits."""
 
     @classmethod
-    def of(cls, task: Task, step_timeout: float = 0.0) -> "Guard":
+    def of(cls, task: Task, step_timeout: float = STEP_TIMEOUT) -> "Guard":
         """What the task says about it."""
         return cls(
-            task.state_size, len(task.costs), step_timeout, task.safe_action, task.state_names, task.prior.policy
+            state_size=task.state_size,
+            costs=len(task.costs),
+            step_timeout=step_timeout,
+            safe_action=task.safe_action,
+            state_names=task.state_names,
+            fallback=task.prior.policy,
+            action_limits=tuple(zip(task.action_low, task.action_high, strict=True)),
         )
+
+    def in_a_hurry(self) -> "Guard":
+        """The same with less patience, for a user who waits."""
+        return self._replace(step_timeout=min(self.step_timeout, HURRY))
 
 
 class Fault(Exception):  # noqa: N818  (the system's, or the policy's)
@@ -70,12 +104,20 @@ def read_observation(observation: Any, when: str, guard: Guard) -> Float[np.ndar
     return x
 
 
-def read_action(action: Any, n: int, shape: tuple[int, ...] | None) -> Float[np.ndarray, " da"]:
-    """The policy's action for step n as a new array in double precision, of this shape and finite."""
-    a = _numbers(action, f"the policy's action for step {n}")
+def read_action(action: Any, n: int, shape: tuple[int, ...] | None, guard: Guard) -> Float[np.ndarray, " da"]:
+    """The policy's action for step n as a new array in double precision: of this shape, finite, within its limits."""
+    return _action(action, f"the policy's action for step {n}", shape, guard)
+
+
+def _action(action: Any, what: str, shape: tuple[int, ...] | None, guard: Guard) -> Float[np.ndarray, " da"]:
+    a = _numbers(action, what)
     if a.shape != shape:
-        raise Fault(f"the policy's action for step {n} has shape {a.shape}, not {shape}; it was not sent")
-    _finite(a, f"the policy's action for step {n}", note="; it was not sent")
+        raise Fault(f"{what} has shape {a.shape}, not {shape}; it was not sent")
+    _finite(a, what, note="; it was not sent")
+    for value, (low, high) in zip(a.ravel(), guard.action_limits or (), strict=False):
+        room = ROUNDING * (high - low)
+        if not low - room <= value <= high + room:
+            raise Fault(f"{what} is {value:g}, not between {low:g} and {high:g}; it was not sent")
     return a
 
 
@@ -116,13 +158,16 @@ def _costs(info: Any, n: int, k: int) -> Float[np.ndarray, " k"]:
 
 def _numbers(value: Any, what: str) -> Float[np.ndarray, "..."]:
     try:
+        if np.iscomplexobj(value):
+            raise TypeError("complex numbers")
         return np.array(value, np.float64)
-    except (TypeError, ValueError) as error:
+    except FAILURES as error:
         raise Fault(f"{what} is not made of numbers: it is of type {type(value).__name__}") from error
 
 
 def _finite(values: Float[np.ndarray, " n"], what: str, names: tuple[str, ...] = (), note: str = "") -> None:
-    wrong = np.flatnonzero(~np.isfinite(values))
+    with np.errstate(over="ignore"):
+        wrong = np.flatnonzero(~np.isfinite(values.astype(np.float32)))  # the precision of planning
     if wrong.size:
         labels = [f"'{names[i]}'" if i < len(names) else f"entry {i}" for i in wrong]
         parts = ", ".join(f"{label} is {values[i]:g}" for label, i in zip(labels, wrong, strict=True))
@@ -140,30 +185,31 @@ def stop(env: gymnasium.Env[Any, Any], guard: Guard, hangs: bool = False, last: 
     if hangs:
         return _halt(env, guard)
     try:
-        action = _safe_action(guard, last)
-    except Exception as error:
+        action = _safe_action(env, guard, last)
+    except Fault as fault:
+        return str(fault)
+    except FAILURES as error:
         return f"the fallback policy raised {describe(error)}, and no safe action was sent"
-    if action is None:
-        return "no safe action is known, and none was sent"
+    return "no safe action is known, and none was sent" if action is None else _send(env, action, guard)
+
+
+def _send(env: gymnasium.Env[Any, Any], action: Float[np.ndarray, " da"], guard: Guard) -> str:
     try:
         within(guard.step_timeout, env.step, action)
     except DeadlineExceeded:
         return f"the safe action did not return within {guard.step_timeout:g} s, and {_halt(env, guard)}"
-    except Exception as error:
+    except FAILURES as error:
         return f"sending the safe action raised {describe(error)}"
     return "the safe action was sent"
 
 
-def _safe_action(guard: Guard, last: Any) -> Float[np.ndarray, " da"] | None:
+def _safe_action(env: gymnasium.Env[Any, Any], guard: Guard, last: Any) -> Float[np.ndarray, " da"] | None:
     """The safe action, or that of the fallback policy, as if an episode began at the last good observation."""
     if guard.safe_action is not None:
         return np.asarray(guard.safe_action, np.float64)
     if guard.fallback is None or last is None:
         return None
-    action = Controller(guard.fallback)(last)
-    if not np.all(np.isfinite(action)):
-        raise ValueError("its action is not finite")
-    return action
+    return _action(Controller(guard.fallback)(last), "the fallback policy's action", env.action_space.shape, guard)
 
 
 def _halt(env: gymnasium.Env[Any, Any], guard: Guard) -> str:
@@ -172,7 +218,7 @@ def _halt(env: gymnasium.Env[Any, Any], guard: Guard) -> str:
         return "no safe action could be sent, since the system does not answer"
     try:
         within(guard.step_timeout, halt)
-    except Exception as error:
+    except FAILURES as error:
         return f"halt() raised {describe(error)}"
     return "the system was halted"
 

@@ -1,69 +1,19 @@
 """The tasks, by name. A task is imported when it is used."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import gymnasium
 
 from ..errors import UserError, unknown
 from ..offline import OfflineData
-from ..prior import Prior
 from ..task import Task
-from ..validation import Numbers
+from ..validation import Numbers, Word
+from .registry import TASKS, TaskEntry, find_task
 
 __all__ = ["TASKS", "TaskEntry", "find_task", "make_task", "open_system"]
-
-
-@dataclass(frozen=True)
-class TaskEntry:
-    """A line about a task, and the module that makes it.
-
-    The module has `PRIORS` (what may be known beforehand, by name), `PRESETS` (settings that differ from the general
-    ones, by preset; the prior, the budget and the tightening always do) and `make(prior, budgets) -> Task`.
-    """
-
-    summary: str
-    module: str
-
-    def load(self) -> ModuleType:
-        return import_module(self.module)
-
-    def presets(self) -> Mapping[str, Mapping[str, Any]]:
-        presets: Mapping[str, Mapping[str, Any]] = self.load().PRESETS
-        return presets
-
-    def own(self, setting: str) -> Any:
-        """The task's own value of a setting."""
-        return self.presets()["cpu"][setting]
-
-    def priors(self) -> Mapping[str, Prior]:
-        priors: Mapping[str, Prior] = self.load().PRIORS
-        return priors
-
-
-TASKS = {
-    "pendulum": TaskEntry(
-        "swing up a pendulum, never turning faster than 6 rad/s (GP, appendix F)", "sbsrl.tasks.pendulum"
-    ),
-    "cartpole": TaskEntry(
-        "swing up a pole on a cart that must stay within 1.5 m of the middle (GP, appendix F)", "sbsrl.tasks.cartpole"
-    ),
-    "ledge": TaskEntry(
-        "push a sled towards a ledge: small enough for the theory's own numbers (GP, certified)", "sbsrl.tasks.ledge"
-    ),
-}
-
-
-def find_task(name: str) -> TaskEntry:
-    """The entry of that name."""
-    if name not in TASKS:
-        raise unknown("task", name, TASKS)
-    return TASKS[name]
 
 
 def make_task(
@@ -78,7 +28,7 @@ def make_task(
     """
     entry = find_task(name)
     budgets = Numbers().read("budget", entry.own("budget") if budget is None else budget)
-    task = _build(name, entry.own("prior") if prior is None else prior, budgets)
+    task = _build(name, entry.own("prior") if prior is None else Word().read("prior", prior), budgets)
     if not data:
         return task
     return replace(task, prior=replace(task.prior, data=OfflineData.load(data).check(task).transitions))

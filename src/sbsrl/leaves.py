@@ -6,8 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool
 
-__all__ = ["from_arrays", "misfit", "to_arrays", "with_nan"]
+from .errors import UserError
+
+__all__ = ["check_form", "from_arrays", "misfit", "nan_in", "to_arrays", "with_nan"]
 
 
 def to_arrays(tree: Any) -> dict[str, np.ndarray]:
@@ -23,6 +26,20 @@ def from_arrays(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         _restore(leaf, arrays[jax.tree_util.keystr(path)]) if _has_state(leaf) else leaf for path, leaf in leaves
     ]
     return jax.tree.unflatten(structure, restored)
+
+
+def check_form(what: str, before: Any, after: Any) -> None:
+    """Refuses a state whose structure, shapes or types are not those that it had: it could not be restored."""
+    if _form(before) == _form(after):
+        return
+    difference = misfit(before, to_arrays(after)) or "its structure is another one"
+    raise UserError(f"{what} must keep its shapes and types, in which it is saved, and does not: {difference}.")
+
+
+def _form(tree: Any) -> Any:
+    """What must not change: everything but the numbers."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, [(leaf.shape, leaf.dtype) if isinstance(leaf, jax.Array) else type(leaf) for leaf in leaves]
 
 
 def misfit(template: Any, arrays: Mapping[str, np.ndarray]) -> str | None:
@@ -42,6 +59,21 @@ def misfit(template: Any, arrays: Mapping[str, np.ndarray]) -> str | None:
 def with_nan(arrays: Mapping[str, np.ndarray]) -> str | None:
     """The name of the first array with NaN. Infinite numbers are allowed: they stand for what is not bounded."""
     return next((name for name, a in arrays.items() if a.dtype.kind in "fc" and np.isnan(a).any()), None)
+
+
+def nan_in(tree: Any) -> str | None:
+    """The name of an array of the tree with NaN; None if there is none."""
+    numbers = [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array) and _is_float(leaf)]
+    return with_nan(to_arrays(tree)) if _any_nan(numbers) else None
+
+
+@jax.jit
+def _any_nan(arrays: list[Array]) -> Bool[Array, ""]:
+    return jnp.any(jnp.stack([jnp.isnan(array).any() for array in arrays])) if arrays else jnp.zeros((), bool)
+
+
+def _is_float(leaf: Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jnp.inexact)
 
 
 def _has_state(leaf: Any) -> bool:
