@@ -34,6 +34,10 @@ MODEL = GPPrior(
 )
 
 
+TWO = {"signals": None, "equations": None}
+"""Nothing is known of what two costs are."""
+
+
 def never():
     raise AssertionError("the theory does not touch the true system")
 
@@ -95,7 +99,7 @@ NO_MODEL = Prior("nothing", False)
             {"prior": NO_MODEL},
             "the prior of line is no Gaussian process, and the theorems are about one; give Prior.gp.",
         ),
-        ({"costs": (Cost("a", 1.0), Cost("b", 1.0))}, "the theorems are about one cost, and line has 2."),
+        ({"costs": (Cost("a", 1.0), Cost("b", 1.0)), **TWO}, "the theorems are about one cost, and line has 2."),
     ],
 )
 def test_a_task_that_no_theorem_speaks_of_is_refused_in_one_sentence(settings, changes, said):
@@ -123,7 +127,7 @@ ENDLESS_REWARD = {"limits": Limits((2.0, 2.0, 1.0), (-math.inf, 1.0))}
         (ENDLESS_REWARD, "the reward of a step of line has no bound (it lies between -inf and 1)."),
         ({"limits": None}, "the reward of a step of line has no bound (it lies between -inf and inf)."),
         (
-            {"costs": (Cost("a", 1.0, "sum", (0.0, 1.0)), Cost("b", 1.0))},
+            {"costs": (Cost("a", 1.0, "sum", (0.0, 1.0)), Cost("b", 1.0)), **TWO},
             "the cost 'b' of a step of line has no bound (it lies between 0 and inf).",
         ),
     ],

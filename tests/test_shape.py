@@ -21,6 +21,8 @@ def task():
         costs=(Cost("one", 10.0, "sum", (0.0, 3.0)), Cost("other", 9.0, "statewise", (-2.0, 8.0))),
         prior=replace(pendulum.prior, gp=replace(pendulum.prior.gp, noise=(0.3, 0.2, 0.25))),
         limits=Limits((1.0, 1.0, 8.0, 1.0), reward=(-5.0, 0.0)),
+        signals=None,
+        equations=None,
     )
 
 

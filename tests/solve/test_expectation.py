@@ -218,6 +218,7 @@ PLANE_PARTS = {
     "state_names": ("x", "y"),
     "start": two_states,
     "prior": with_gp(scale=(0.5, 2.0), noise=(0.1, 0.2)),
+    "signals": None,
     "equations": None,
     "limits": PLANE_LIMITS,
 }
