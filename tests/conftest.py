@@ -1,6 +1,7 @@
 """Strictness for every test: no silent promotion of types or ranks; fresh keys; small problems that are shared."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,6 +25,18 @@ TINY: dict[str, Any] = {
     "horizon": 6,
     "features": 16,
 }
+
+
+MAPS, MOST_MAPS = Path("/proc/self/maps"), 25_000
+"""Compiled programs are mapped into memory piece by piece, and Linux ends a process that has 65,530 pieces."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs() -> Iterator[None]:
+    """Compiled programs of earlier files are forgotten before there are too many of them."""
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture

@@ -447,7 +447,8 @@ def test_the_error_that_is_allowed_for_covers_that_of_truncated_samples():
         x, a = rng.normal(size=(3, 1)), rng.uniform(-1, 1, (3, 1))
         y = np.asarray(jax.vmap(sled.mean)(jnp.asarray(x), jnp.asarray(a))) + 0.3 * rng.normal(size=(3, 1))
         belief = belief.append(*map(jnp.asarray, (x, a, y)))
-    context = Context(world.task, belief, world.settings, 0, False, False, jax.random.key(0), jnp.zeros((1, 1)))
+    key = jax.random.key(0)
+    context = Context(world.task, belief, world.settings, 0, False, False, key, key, jnp.zeros((1, 1)))
     problem = world.experiment.method.problem(context)
     coarse = world.search.expectation
     step = coarse.noise / 9
