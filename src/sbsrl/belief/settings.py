@@ -84,7 +84,7 @@ def _check_mean(task: Task, prior: GPPrior) -> None:
     """Refuses a prior mean that is not a state where episodes begin."""
     x, a = task.start(jax.random.key(0)), jnp.asarray(task.middle_action)
     try:
-        y = np.asarray(prior.mean(x, a))
+        y = np.asarray(jax.jit(prior.mean)(x, a))  # compiled once, however often a belief is made
     except Exception as error:
         raise UserError(f"the prior's mean fails where episodes of {task.name} begin: {error}.") from error
     if y.shape != (task.state_size,) or not np.all(np.isfinite(y)):

@@ -142,11 +142,12 @@ def _reset(env: Env, seed: int, guard: Guard) -> Float[np.ndarray, " dx"]:
 def _play(
     env: Env, policy: Policy, state: Any, key: PRNGKey, horizon: int, log: _Log, on_step: Callable[[], None]
 ) -> Ending:
-    x = log.first
+    x, observant = log.first, isinstance(policy, Observant)
     for n in range(1, horizon + 1):
         action, state = _decide(policy, x, state, _plan_key(key, np.uint32(n - 1)), log)
         step = _call(log.guard, f"step {n}", _advance, env, action, log)
-        state = _observe(policy, state, step)
+        if observant:
+            state = _observe(policy, state, step)
         on_step()
         if step.terminated:
             return "terminated"
@@ -156,10 +157,8 @@ def _play(
     return "horizon"
 
 
-def _observe(policy: Policy, state: Any, step: Step) -> Any:
-    """The policy's state after it was told what a step earned and cost, if it wants to know."""
-    if not isinstance(policy, Observant):
-        return state
+def _observe(policy: Any, state: Any, step: Step) -> Any:
+    """The policy's state after it was told what a step earned and cost."""
     try:
         return policy.observe(state, step.reward, step.costs)
     except FAILURES as error:

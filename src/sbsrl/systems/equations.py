@@ -1,5 +1,6 @@
 """A true system that is written down, behind the same boundary as any other."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -7,7 +8,7 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, Float, UInt32, UInt64
 
 from .._jax import EXACT
 from ..errors import UserError
@@ -56,8 +57,7 @@ class EquationsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """Draws x_0. All randomness of the episode comes from `seed`, without one from the generator of the last."""
         super().reset(seed=seed)
         number = int(self.np_random.integers(2**63)) if seed is None else seed % 2**64
-        start_key, self._key = jax.random.split(jax.random.key(np.uint64(number)))
-        self._x, self._t = jnp.asarray(self._equations.start(start_key), EXACT), 0
+        (self._x, self._key), self._t = _true_start(self._equations.start, np.uint64(number)), 0
         return np.array(self._x), {}
 
     def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
@@ -86,6 +86,13 @@ def _limits(size: int, state_limits: tuple[float, ...] | None) -> Vector:
         raise UserError(f"{len(state_limits)} limits were given for {size} states; give one per state.")
     limits = np.full(size, np.inf) if state_limits is None else np.array(state_limits, float)
     return limits * (1 + ROUNDING)
+
+
+@eqx.filter_jit
+def _true_start(start: Callable[[PRNGKey], State], seed: UInt64[Any, ""]) -> tuple[State, PRNGKey]:
+    """The initial state of the episode with this seed, and the key of its noise."""
+    start_key, key = jax.random.split(jax.random.key(seed))
+    return jnp.asarray(start(start_key), EXACT), key
 
 
 @eqx.filter_jit
