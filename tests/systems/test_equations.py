@@ -99,8 +99,9 @@ def test_seeds_decide_everything_and_each_step_has_its_own_noise():
 
 
 def test_the_key_of_an_episode_is_that_of_its_seed():
+    """To 1e-14: a compiled start may round differently."""
     x, _ = make().reset(seed=11)
-    np.testing.assert_array_equal(x, start(jax.random.split(jax.random.key(11))[0]))
+    np.testing.assert_allclose(x, start(jax.random.split(jax.random.key(11))[0]), rtol=1e-14)
 
 
 def test_without_a_seed_episodes_differ_and_follow_from_the_last_seed():
