@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 TOP = HERE.parent
 REVISION = "c40c0e3"
 """The last commit before the true system became an environment of Gymnasium."""
-ROUNDS = 5
+ROUNDS = 4
 LIMIT = 1.05
 
 PLANS = {f"a plan, {n} points": ("plan", n, explores) for n, explores in ((50, False), (200, False), (450, False))}
@@ -30,8 +30,8 @@ RUNS = {
         ("pendulum", "mean", 3),
         ("pendulum", "actsafe", 1),
         ("pendulum", "unsafe", 3),
-        ("cartpole", "sbsrl", 1),
         ("ledge", "sbsrl", 30),
+        ("cartpole", "sbsrl", 1),
     )
 }
 WORK: dict[str, tuple[Any, ...]] = {**PLANS, **RUNS}

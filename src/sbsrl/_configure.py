@@ -21,8 +21,8 @@ def configure() -> None:
     """Switches on float64 and, unless the user chose a place already, the persistent compilation cache.
 
     OpenBLAS, which factorises, gets one thread: with more it would sum in an order that depends on the number of cores,
-    and its waiting threads cost more than they give. XLA's own threads remain: with some 350 points or more a run on two
-    cores rounds differently from one on a single core.
+    and its waiting threads cost more than they give. XLA's own threads remain: with some 350 points or more a run on
+    two cores rounds differently from one on a single core.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _set("jax_enable_x64", True)
