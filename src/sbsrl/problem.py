@@ -105,7 +105,7 @@ class Problem(eqx.Module):
     """Of the noise of samples that draw their next state."""
     constraint: Constraint = eqx.field(static=True, default="each")
 
-    def demanding(self, threshold: Scalar, steps: int) -> "Problem":
+    def demanding(self, threshold: Scalar, steps: int | Index) -> "Problem":
         """The same problem, with so much information to be gathered in so many steps."""
         fields = lambda problem: (problem.threshold, problem.steps)  # noqa: E731
         return eqx.tree_at(fields, self, (threshold, jnp.asarray(steps, jnp.int32)))

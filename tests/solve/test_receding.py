@@ -46,7 +46,7 @@ def problem(threshold):
 )
 def test_a_plan_must_gather_its_share_of_what_is_missing(step, gathered, demand):
     policy = RecedingHorizon(PLANNER, problem(8.0), 20)
-    state = PolicyState(PLANNER.init(1), step, jnp.array(gathered, jnp.float32))
+    state = PolicyState(PLANNER.init(1), jnp.array(step, jnp.int32), jnp.array(gathered, jnp.float32))
     np.testing.assert_allclose(policy.demand(state), demand)
 
 
@@ -70,7 +70,7 @@ def test_what_it_says_of_a_decision_is_the_violation_of_its_plan(getkey):
 
 
 def policy_state():
-    return PolicyState(PLANNER.init(1), 0, jnp.zeros((), jnp.float32))
+    return PolicyState(PLANNER.init(1), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.float32))
 
 
 def solution(information):

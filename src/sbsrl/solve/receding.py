@@ -7,12 +7,12 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._jax import PLAN
+from .._jax import EXACT, PLAN
 from ..errors import UserError
 from ..policy import Metrics
 from ..problem import Penalties, Problem
 from ..task import Task
-from ..types import Action, Actions, PRNGKey, Scalar, State
+from ..types import Action, Actions, Index, PRNGKey, Scalar, State
 from ..validation import Number, Whole, declared, validate
 from .icem import ICEM, Memory, Plan, check_population
 from .protocol import Solution
@@ -25,7 +25,8 @@ class PolicyState(NamedTuple):
     """What the policy carries through an episode."""
 
     memory: Memory
-    step: int
+    step: Index
+    """How many steps were taken."""
     gathered: Scalar
     """The information of the steps already taken: it counts towards the threshold."""
 
@@ -52,27 +53,26 @@ class RecedingHorizon(eqx.Module):
         memory = self.planner.init(self.problem.constraint_count)
         if self.opening is not None:
             memory = memory._replace(mean=self.opening)
-        return PolicyState(memory, 0, jnp.zeros((), PLAN))
+        return PolicyState(memory, jnp.zeros((), jnp.int32), jnp.zeros((), PLAN))
 
     def demand(self, state: PolicyState) -> Scalar:
         """The information that the next plan must promise."""
-        share = min(1.0, self.planner.horizon / self.remaining(state))
-        return share * jnp.maximum(self.problem.threshold - state.gathered, 0)
+        share = jnp.minimum(1.0, self.planner.horizon / self.remaining(state).astype(EXACT))
+        return share.astype(PLAN) * jnp.maximum(self.problem.threshold - state.gathered, 0)
 
-    def remaining(self, state: PolicyState) -> int:
+    def remaining(self, state: PolicyState) -> Index:
         """R: steps until the episode ends."""
-        return max(self.episode_steps - state.step, 1)
+        return jnp.maximum(self.episode_steps - state.step, 1)
 
     def plan(self, x: State, state: PolicyState, key: PRNGKey) -> tuple[Plan, Memory]:
-        problem = self.problem.demanding(self.demand(state), self.remaining(state))
-        return self.planner.plan(problem, x, state.memory, key)
+        closed = RecedingHorizon(self.planner, self.problem, self.episode_steps)  # one program with all openings
+        return _plan(closed, x, state, key)
 
     def act(self, x: State, state: PolicyState, key: PRNGKey) -> tuple[Action, PolicyState, Metrics]:
         """The first action of a new plan. `violation` is that of the plan on its worst sample."""
         plan, memory = self.plan(x, state, key)
-        gained = _step_information(self.problem, x, plan.actions[0])
-        after = PolicyState(memory, state.step + 1, state.gathered + gained)
-        return plan.actions[0], after, {"violation": plan.evaluation.violation, "evaluated": plan.evaluated}
+        action, after = _take(self.problem, x, plan, state._replace(memory=memory))
+        return action, after, {"violation": plan.evaluation.violation, "evaluated": plan.evaluated}
 
 
 class ReplanningSolver(eqx.Module):
@@ -95,8 +95,17 @@ class ReplanningSolver(eqx.Module):
 
 
 @eqx.filter_jit
-def _step_information(problem: Problem, x: State, a: Action) -> Scalar:
-    return problem.uncertainty(x.astype(PLAN), a)
+def _plan(policy: RecedingHorizon, x: State, state: PolicyState, key: PRNGKey) -> tuple[Plan, Memory]:
+    problem = policy.problem.demanding(policy.demand(state), policy.remaining(state))
+    return policy.planner.plan(problem, x, state.memory, key)
+
+
+@eqx.filter_jit
+def _take(problem: Problem, x: State, plan: Plan, state: PolicyState) -> tuple[Action, PolicyState]:
+    """The first action of a plan from x, and the state after it."""
+    action = plan.actions[0]
+    gained = problem.uncertainty(x.astype(PLAN), action)
+    return action, state._replace(step=state.step + 1, gathered=state.gathered + gained)
 
 
 @dataclass(frozen=True)

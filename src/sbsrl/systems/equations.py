@@ -1,7 +1,8 @@
 """A true system that is written down, behind the same boundary as any other."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import gymnasium
@@ -12,9 +13,8 @@ from jaxtyping import Array, Float, UInt32, UInt64
 
 from .._jax import EXACT
 from ..errors import UserError
-from ..model import CostFunction
 from ..task import Equations
-from ..types import PRNGKey, Scalar, State, StepFunction, TransitionFunction
+from ..types import PRNGKey, Scalar, State
 
 __all__ = ["EquationsEnv"]
 
@@ -50,23 +50,23 @@ class EquationsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         limits = _limits(len(equations.noise), state_limits)
         self.observation_space = gymnasium.spaces.Box(-limits, limits, dtype=np.float64)
         self.action_space = gymnasium.spaces.Box(np.array(low, float), np.array(high, float), dtype=np.float64)
-        self._equations, self._horizon = equations, horizon
+        self._start, self._horizon = equations.start, horizon
+        self._parameters, self._program = _split((equations.step, equations.signals))
         self._x: State | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
         """Draws x_0. All randomness of the episode comes from `seed`, without one from the generator of the last."""
         super().reset(seed=seed)
         number = int(self.np_random.integers(2**63)) if seed is None else seed % 2**64
-        (self._x, self._key), self._t = _true_start(self._equations.start, np.uint64(number)), 0
+        (self._x, self._key), self._t = _true_start(self._start, np.uint64(number)), 0
         return np.array(self._x), {}
 
     def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         """One step of the equations, with the noise of its own that seed and number of the step decide."""
         if self._x is None:
             raise gymnasium.error.ResetNeeded("call reset() before the first step().")
-        step, (reward_of, costs_of) = self._equations.step, self._equations.signals
         a, t = self._read(action), np.uint32(self._t)
-        self._x, reward, costs = _true_step(step, reward_of, costs_of, self._x, a, self._key, t)
+        self._x, reward, costs = _true_step(self._program, self._parameters, self._x, a, self._key, t)
         self._t += 1
         charged = np.array(costs)
         info = {"cost": float(charged[0]) if charged.size == 1 else charged}
@@ -95,19 +95,32 @@ def _true_start(start: Callable[[PRNGKey], State], seed: UInt64[Any, ""]) -> tup
     return jnp.asarray(start(start_key), EXACT), key
 
 
-@eqx.filter_jit
+class _Program(NamedTuple):
+    """What is compiled of a system: everything but its arrays. Equal ones are compiled once."""
+
+    form: Any
+    constants: tuple[Any, ...]
+
+
+def _split(functions: Any) -> tuple[list[Any], _Program]:
+    """The arrays in the functions, if they are modules that have some, and the rest.
+
+    `eqx.filter_jit` does the same at every call, which takes longer than a step of a small system.
+    """
+    leaves, form = jax.tree.flatten(functions)
+    parameters = [leaf if eqx.is_array(leaf) else None for leaf in leaves]
+    constants = tuple(None if eqx.is_array(leaf) else leaf for leaf in leaves)
+    return parameters, _Program(form, constants)
+
+
+@partial(jax.jit, static_argnums=0)
 def _true_step(
-    step: StepFunction,
-    reward: TransitionFunction,
-    costs: CostFunction,
-    x: State,
-    a: Float[Any, " da"],
-    key: PRNGKey,
-    t: UInt32[Any, ""],
+    program: _Program, parameters: list[Any], x: State, a: Float[Any, " da"], key: PRNGKey, t: UInt32[Any, ""]
 ) -> tuple[State, Scalar, Float[Array, " k"]]:
     """The next state, the reward and the costs of step t of the episode with this key.
 
     It is compiled once for the same functions, and once for all parameters of a system that is a module of arrays.
     """
+    step, (reward, costs) = jax.tree.unflatten(program.form, eqx.combine(parameters, list(program.constants)))
     y = step(x, a, jax.random.fold_in(key, t))
     return y, reward(x, a, y), costs(x, a, y)
