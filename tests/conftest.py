@@ -1,8 +1,18 @@
 """Strictness for every test: no silent promotion of types or ranks; fresh keys; small problems that are shared."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+# Before JAX is loaded. Every program is kept, however small: most of the time of the tests is compilation, and both
+# processes of the tests and all that they start use the same programs.
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR",
+    str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sbsrl" / "tests"),
+)
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 import pytest

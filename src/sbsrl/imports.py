@@ -57,6 +57,8 @@ def _packages(module: str) -> set[str]:
 def _statements(tree: ast.AST) -> Iterable[ast.AST]:
     """All statements that are executed: not those below `if TYPE_CHECKING`."""
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):
+            continue  # no statement is below one
         if isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
             node = ast.Module(node.orelse, [])  # noqa: PLW2901
         yield node

@@ -134,12 +134,11 @@ PENDULUM = Arm("planned", "pendulum", "sbsrl")
 SEARCHED = Arm("searched", "ledge", "sbsrl")
 
 
-@pytest.fixture
-def names_in_copy(tmp_path, monkeypatch):
-    """A copy of the package, and the names that a planned and a searched run have with it."""
-    copy = tmp_path / "sbsrl"
+@pytest.fixture(scope="module")
+def names_in_copy(tmp_path_factory):
+    """A copy of the package, the names that a planned and a searched run have with it now, and those at first."""
+    copy = tmp_path_factory.mktemp("copy") / "sbsrl"
     shutil.copytree(Path(sbsrl.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(imports, "PACKAGE", copy)
     remembered = (imports.modules, imports.named_modules, imports.imported_modules, study.code_digest)
 
     def forget():
@@ -150,7 +149,9 @@ def names_in_copy(tmp_path, monkeypatch):
         forget()
         return [study.run_name(arm.specification(0, "cpu")) for arm in (PENDULUM, SEARCHED)]
 
-    yield copy, names
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(imports, "PACKAGE", copy)
+        yield copy, names, names()
     forget()
 
 
@@ -175,25 +176,34 @@ def names_in_copy(tmp_path, monkeypatch):
     ],
 )
 def test_a_run_has_another_name_if_code_that_it_uses_changes(names_in_copy, part, planned, searched):
-    copy, names = names_in_copy
-    before = names()
-    assert before == names()
-    (copy / part).write_bytes((copy / part).read_bytes() + b"\n")
-    assert [new != old for new, old in zip(names(), before, strict=True)] == [planned, searched]
+    copy, names, before = names_in_copy
+    source = (copy / part).read_bytes()
+    (copy / part).write_bytes(source + b"\n")
+    after = names()
+    (copy / part).write_bytes(source)
+    assert [new != old for new, old in zip(after, before, strict=True)] == [planned, searched]
+
+
+def test_the_same_code_gives_the_same_name(names_in_copy):
+    _, names, before = names_in_copy
+    assert names() == before
 
 
 def test_data_of_a_task_count_for_its_runs(names_in_copy):
-    copy, _ = names_in_copy
+    copy, *_ = names_in_copy
     arm = Arm("from data", "cartpole", "sbsrl")
     before = study.run_name(arm.specification(0, "cpu"))
     study.code_digest.cache_clear()
-    (copy / "tasks" / "data" / "cartpole.npz").write_bytes(b"other data")
-    assert study.run_name(arm.specification(0, "cpu")) != before
+    data = copy / "tasks" / "data" / "cartpole.npz"
+    recorded = data.read_bytes()
+    data.write_bytes(b"other data")
+    after = study.run_name(arm.specification(0, "cpu"))
+    data.write_bytes(recorded)
+    assert after != before
 
 
 def test_a_file_that_is_no_code_changes_no_name(names_in_copy):
-    copy, names = names_in_copy
-    before = names()
+    copy, names, before = names_in_copy
     (copy / "notes.txt").write_text("nothing to run")
     assert names() == before
 

@@ -115,7 +115,6 @@ def test_a_killed_process_resumes_exactly(tiny_flags, tmp_path):
     """kill -9 at a moment that nobody chose, then `sbsrl resume`, against an uninterrupted run on a single core."""
     program = [sys.executable, "-m", "sbsrl"]
     flags = ["train", "pendulum", *tiny_flags, "--set", "episodes=4"]
-    whole = subprocess.Popen([*ON_ONE_CORE, *flags, "--out", tmp_path / "whole"], stdout=subprocess.DEVNULL)
     killed = tmp_path / "killed"
     process = subprocess.Popen([*program, *flags, "--out", killed], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
@@ -125,6 +124,7 @@ def test_a_killed_process_resumes_exactly(tiny_flags, tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert len(ledger(killed)) < 5, "the run was over before it could be killed"
+    whole = subprocess.Popen([*ON_ONE_CORE, *flags, "--out", tmp_path / "whole"], stdout=subprocess.DEVNULL)
     subprocess.run([*program, "resume", killed], check=True, capture_output=True)
     assert whole.wait(120) == 0
     assert ledger(killed) == ledger(tmp_path / "whole")
