@@ -23,7 +23,7 @@ demo: env
 	$(BIN)/sbsrl train pendulum --out runs/demo
 
 test: env
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: env
 	$(BIN)/ruff format --check .

@@ -11,10 +11,11 @@ import numpy as np
 
 from sbsrl.belief.choices import GPChoices
 from sbsrl.belief.gp import GPBelief
-from sbsrl.loop import Experiment, draw_starts
+from sbsrl.loop import STARTS, Experiment
 from sbsrl.methods import Context
 from sbsrl.problem import Problem
 from sbsrl.specification import Specification
+from sbsrl.starts import draw_starts
 from sbsrl.transitions import Episode, Transitions
 
 RUN = Path(__file__).parent / "pendulum"
@@ -51,7 +52,7 @@ def belief_at(experiment: Experiment, points: int, room: int, choices: GPChoices
 
 
 def problem_of(experiment: Experiment, belief: GPBelief, exploring: bool = False) -> Problem:
-    key, starts = jax.random.key(1), draw_starts(experiment.task, jax.random.key(2))
+    key, starts = jax.random.key(1), draw_starts(experiment.task.start, STARTS, jax.random.key(2))
     context = Context(experiment.task, belief, experiment.settings, 9, exploring, False, key, key, starts)
     return experiment.method.problem(context)
 

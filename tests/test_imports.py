@@ -86,7 +86,7 @@ def test_of_this_package_a_planned_run_uses_its_solver_and_no_certificate():
     assert {"sbsrl.solve.icem", "sbsrl.belief.gp", "sbsrl.methods", "sbsrl.theory.confidence"} <= used
     unused = {
         "sbsrl.runs.certificate",
-        "sbsrl.solve.gradient",
+        "sbsrl.solve.slsqp",
         "sbsrl.theory.calculator",
         "sbsrl.api",
         "sbsrl.premises",

@@ -104,7 +104,7 @@ def test_parts_are_chosen_by_the_task_and_changed_by_the_user():
     assert settings().solver.name == "icem"
     ledge = find_task("ledge").presets()["cpu"]
     assert settings(layers=(ledge,)).solver.name == "exact"
-    assert settings({"solver": "gradient"}, layers=(ledge,)).solver.name == "gradient"
+    assert settings({"solver": "slsqp"}, layers=(ledge,)).solver.name == "slsqp"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_setting_of_another_method_is_refused():
 
 def test_all_values_are_listed_group_by_group():
     plain = settings().plain()
-    assert list(plain) == ["run", "method", "belief", "solver"]
+    assert list(plain) == ["run", "task", "method", "belief", "solver"]
     assert (plain["belief"]["name"], plain["solver"]["name"]) == ("gp", "icem")
     assert plain["solver"]["decay"] == 1.25
 

@@ -15,9 +15,9 @@ from sbsrl.costs import Cost
 from sbsrl.loop import Learner, context_of
 from sbsrl.settings import MethodSettings, make_settings
 from sbsrl.solve.expectation import Quadrature
-from sbsrl.solve.gradient import GradientSearch
 from sbsrl.solve.policy_search import EvolutionSearch, ExactSearch
 from sbsrl.solve.receding import ReplanningSolver
+from sbsrl.solve.slsqp import SequentialSearch
 from sbsrl.specification import Specification, make_experiment, resolve
 
 FEW = {"prior": "motor", "episodes": 2, "samples": 30}
@@ -33,7 +33,7 @@ def spec(task, method="sbsrl", **settings):
     [
         ("pendulum", "icem", ReplanningSolver),
         ("ledge", "exact", ExactSearch),
-        ("ledge", "gradient", GradientSearch),
+        ("ledge", "slsqp", SequentialSearch),
         ("ledge", "evolution", EvolutionSearch),
     ],
 )
@@ -81,7 +81,7 @@ def test_the_number_of_points_includes_offline_data():
     [
         ("ledge", {"solver": "icem"}, r"^ledge sums its cost .* search its policies instead, with solver=exact\.$"),
         ("pendulum", {"solver": "exact"}, r"^pendulum has no class of policies to search; use solver=icem"),
-        ("pendulum", {"solver": "gradient"}, r"^pendulum has no class of policies"),
+        ("pendulum", {"solver": "slsqp"}, r"^pendulum has no class of policies"),
         ("pendulum", {"solver": "evolution"}, r"^pendulum has no class of policies"),
         ("ledge", {"solver": "exat"}, r"^there is no solver 'exat'; did you mean 'exact'\?$"),
         ("ledge", {"tightening": 1.7}, r"^no policy can meet the tightened budget 1\.6 - 1\.7"),
@@ -137,14 +137,14 @@ def final_solution(result):
     return problem, solution
 
 
-@pytest.mark.parametrize("solver", [{"solver": "exact"}, {"solver": "gradient"}, EVOLUTION], ids=lambda s: s["solver"])
+@pytest.mark.parametrize("solver", [{"solver": "exact"}, {"solver": "slsqp"}, EVOLUTION], ids=lambda s: s["solver"])
 def test_the_ledge_is_learned_with_every_solver(solver):
     """Two episodes that explore and a final one, all policies safe on all samples; the policy is of the class."""
     result = learn("ledge", **FEW, **solver)
     assert [(r.episode, r.phase) for r in result.records] == [(0, "explore"), (1, "explore"), (2, "final")]
     assert all(r.feasible and r.samples == 30 and r.worst_plan == 0 for r in result.records)
     assert all(r.calibration_warning is None for r in result.records)
-    if solver["solver"] != "gradient":  # which looks at every sample
+    if solver["solver"] != "slsqp":  # which looks at every sample
         assert all(0 < r.metrics["evaluated"] <= 1 for r in result.records)
     assert all(0 <= r.cost <= 3 and 0 <= r.reward <= 3 for r in result.records)
     _, solution = final_solution(result)

@@ -13,13 +13,13 @@ import numpy as np
 from ._jax import EXACT
 from .costs import Cost, aggregate
 from .errors import UserError
-from .policy import Metrics
+from .policy import Metrics, Policy
 from .systems.episode import Guard, Interrupted, ResetFault, run_episode
 from .task import Task
 from .transitions import Episode, Transitions
 from .types import Action, PRNGKey, State
 
-__all__ = ["BEHAVIOURS", "HOLD", "SHARE_OF_BUDGET", "Behaviour", "CollectionInterrupted", "CutShort"]
+__all__ = ["BEHAVIOURS", "HOLD", "SHARE_OF_BUDGET", "Behaviour", "CollectionInterrupted", "CutShort", "record"]
 
 HOLD = 3
 """Control steps for which a wandering action is held: shorter ones average out and go nowhere."""
@@ -125,14 +125,35 @@ def _wander_once(task: Task, env: Careful, most: int, strength: float, key: PRNG
     reset_key, action_key, _ = jax.random.split(key, 3)
     policy = Wanderer(task.action_low, task.action_high, strength, action_key)
     seed = int(jax.random.bits(reset_key, dtype=jnp.uint32)) >> 1
+    return _play(task, env, policy, min(task.horizon, most), seed, key)
+
+
+def _play(
+    task: Task, env: gymnasium.Env[Any, Any], policy: Policy, steps: int, seed: int, key: PRNGKey
+) -> tuple[Episode, str]:
+    """One episode of at most so many steps, and why it was cut short, if it was."""
     try:
-        episode = run_episode(env, policy, seed, key, min(task.horizon, most), guard=Guard.of(task)).episode
+        episode = run_episode(env, policy, seed, key, steps, guard=Guard.of(task)).episode
     except ResetFault as fault:
         nothing = _nothing(task)
         return Episode(np.zeros((1, task.state_size)), nothing.actions, nothing.rewards, nothing.costs), str(fault)
     except Interrupted as stopped:
         return stopped.played.episode, stopped.played.episode.reason
     return episode, episode.reason
+
+
+def record(task: Task, behaviour: Callable[[PRNGKey], Policy], episodes: int, key: PRNGKey) -> Transitions:
+    """So many whole episodes of a behaviour on the true system."""
+    played = [_nothing(task)]
+    with closing(task.open()) as env:
+        for i in range(episodes):
+            reset_key, policy_key, act_key = jax.random.split(jax.random.fold_in(key, i), 3)
+            seed = int(jax.random.bits(reset_key, dtype=jnp.uint32)) >> 1
+            episode, reason = _play(task, env, behaviour(policy_key), task.horizon, seed, act_key)
+            played.append(episode.transitions)
+            if reason:
+                raise (CollectionInterrupted if episode.ended == "interrupted" else CutShort)(reason, _joined(played))
+    return _joined(played)
 
 
 def scatter(task: Task, count: int, strength: float, key: PRNGKey) -> Transitions:

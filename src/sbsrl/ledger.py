@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ._jax import PLAN
 from .belief.protocol import Uncertainty
 from .costs import Cost, aggregate, violation
+from .policy import Metrics
 from .problem import Problem, at_many
 from .record import Interruption, Phase, Record
 from .solve.protocol import Solution
@@ -30,6 +31,8 @@ class Judgement(NamedTuple):
     """What the solver found, if the policy is from a solver."""
     calibration_warning: str | None
     seconds: float
+    tests: Metrics = {}  # noqa: RUF012  (never changed)
+    """How what was believed compares with what happened."""
 
 
 def make_record(task: Task, number: int, played: Played, judgement: Judgement) -> Record:
@@ -102,6 +105,7 @@ def _metrics(task: Task, costs: list[float], played: Played, judgement: Judgemen
         plans = played.metrics.get("violation") or [float(solution.evaluation.violation)]
         yield "infeasible_plans", sum(not each <= 0 for each in plans)  # what is not a number is not feasible
         yield "worst_plan", float(np.clip(np.nan_to_num(plans, nan=np.inf).max(), None, np.finfo(float).max))
+    yield from _known((name, float(value)) for name, value in judgement.tests.items())
     means = (
         (name, float(np.mean(values))) for name, values in played.metrics.items() if name != "violation" and values
     )

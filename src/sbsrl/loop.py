@@ -2,29 +2,29 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, UInt32
 
-from .belief.protocol import Belief, Calibrated
+from .belief.protocol import Belief, Calibrated, Prepared, Tested
 from .errors import UserError
 from .leaves import check_form
 from .ledger import Judgement, make_record
-from .methods import Context, Method
-from .policy import Policy
+from .methods import DEFAULT, Context, Method
+from .policy import Metrics, Policy
 from .problem import Problem
 from .record import Phase, Record
 from .settings import Settings
-from .solve.protocol import Solution, Solver
+from .solve.protocol import Attentive, Preparing, Solution, Solver
+from .starts import draw_starts
 from .systems.episode import Played
 from .task import Task
 from .transitions import Episode
-from .types import Flag, Index, PRNGKey, State
+from .types import Flag, Index, PRNGKey
 
 __all__ = [
     "Experiment",
@@ -37,6 +37,7 @@ __all__ = [
     "context_of",
     "final_episode",
     "greedy_policy",
+    "prepared",
     "sample_key",
 ]
 
@@ -71,21 +72,63 @@ class Learner(eqx.Module):
     """Whether the confidence sets so far have no common point: then the belief's own assumptions are wrong."""
     finished: Flag
     """Whether the final policy was run."""
+    prepared: Flag
+    """Whether the offline phase is over, for those who have one."""
 
     @classmethod
     def create(cls, experiment: Experiment, seed: int) -> "Learner":
-        """The learner before the first episode."""
-        settings, key = experiment.settings, jax.random.key(seed)
-        belief = settings.belief.create(experiment.task, settings.run.episodes, jax.random.fold_in(key, _BELIEF))
+        """The learner before anything was learned."""
+        settings, first = experiment.settings, _offline_key(experiment.settings, jax.random.key(seed))
+        belief = settings.belief.create(experiment.task, settings.run.episodes, jax.random.fold_in(first, _BELIEF))
         return cls(
             belief=belief,
-            solver=experiment.solver.init(jax.random.fold_in(key, _SOLVER)),
-            key=key,
+            solver=experiment.solver.init(jax.random.fold_in(first, _SOLVER)),
+            key=jax.random.key(seed),
             episode=jnp.zeros((), jnp.int32),
             exploring=jnp.asarray(experiment.explores),
             contradicted=jnp.asarray(calibration_warning(belief) is not None),
             finished=jnp.zeros((), bool),
+            prepared=jnp.asarray(not (isinstance(belief, Prepared) or isinstance(experiment.solver, Preparing))),
         )
+
+
+def _offline_key(settings: Settings, key: PRNGKey) -> PRNGKey:
+    """The randomness of what is learned before the first episode."""
+    seed = settings.run.offline_seed
+    return key if seed < 0 else jax.random.key(seed)
+
+
+def prepared(experiment: Experiment, learner: Learner) -> tuple[Learner, Metrics]:
+    """The learner after the offline phase, and numbers about it; the learner itself if it has none, or had it.
+
+    The belief learns from the offline data; then the solver from the belief, with the problem of the default method and
+    nothing to explore: whatever is done with it later, what is learned offline is the same.
+    """
+    if learner.prepared:
+        return learner, {}
+    keys = jax.random.split(jax.random.fold_in(_offline_key(experiment.settings, learner.key), _OFFLINE), 5)
+    belief, solver = learner.belief, learner.solver
+    metrics: dict[str, Any] = {}
+    if isinstance(belief, Prepared):
+        belief, learned = belief.prepared(keys[0])
+        metrics |= {f"belief/{name}": value for name, value in learned.items()}
+        check_form("the belief", learner.belief, belief)
+    if isinstance(experiment.solver, Preparing):
+        context = Context(
+            task=experiment.task,
+            belief=belief,
+            settings=experiment.settings,
+            episode=0,
+            exploring=False,
+            final=False,
+            key=keys[1],
+            noise=keys[2],
+            starts=draw_starts(experiment.task.start, STARTS, keys[3]),
+        )
+        solver, learned = experiment.solver.prepare(DEFAULT.problem(context), solver, keys[4])
+        metrics |= {f"solver/{name}": value for name, value in learned.items()}
+        check_form("the solver's state", learner.solver, solver)
+    return _change(learner, belief=belief, solver=solver, prepared=True), metrics
 
 
 class Turn(NamedTuple):
@@ -129,6 +172,7 @@ def algorithm_1(experiment: Experiment, learner: Learner, play: Play) -> Iterato
     point and no prior policy is to be played then.
     """
     shortfall = None
+    learner, _ = prepared(experiment, learner)
     while _goes_on(experiment, learner):
         started, keys = perf_counter(), _keys(learner)
         context = _context(experiment, learner, keys)
@@ -138,12 +182,17 @@ def algorithm_1(experiment: Experiment, learner: Learner, play: Play) -> Iterato
             learner = _change(learner, exploring=False, solver=chosen.memory)  # 5: no longer feasible
             continue
         played = play(chosen.policy, _turn(learner, keys))  # 8
-        belief = _updated(learner.belief, played.episode, keys)  # 9
+        tested, tests = _tested(learner.belief, chosen, played.episode, keys)
+        belief = _updated(tested, played.episode, keys)  # 9
         warning = calibration_warning(belief)
-        judgement = Judgement(chosen.phase, chosen.problem, chosen.solution, warning, perf_counter() - started)
+        judgement = Judgement(chosen.phase, chosen.problem, chosen.solution, warning, perf_counter() - started, tests)
         record = make_record(experiment.task, int(learner.episode), played, judgement)
         learner = _change(
-            learner, belief=belief, solver=chosen.memory, episode=learner.episode + 1, contradicted=warning is not None
+            learner,
+            belief=belief,
+            solver=_observed(experiment.solver, chosen, played.episode),
+            episode=learner.episode + 1,
+            contradicted=warning is not None,
         )  # 10
         yield Outcome(record, played.episode, learner, chosen.policy, shortfall)
         shortfall = None
@@ -234,6 +283,24 @@ def _fallback(experiment: Experiment, learner: Learner, context: Context) -> _Ch
     return _Chosen(experiment.task.prior.policy, "prior", problem, None, learner.solver)
 
 
+def _tested(belief: Belief, chosen: _Chosen, episode: Episode, keys: "_Keys") -> tuple[Belief, Metrics]:
+    """The belief after a comparison of what it predicted for the policy with what happened, if it makes one."""
+    if not isinstance(belief, Tested):
+        return belief, {}
+    after, metrics = belief.tested(chosen.policy, episode, keys.test)
+    check_form("the belief", belief, after)
+    return after, metrics
+
+
+def _observed(solver: Solver, chosen: _Chosen, episode: Episode) -> Any:
+    """What the solver remembers, after it was told of the episode of its policy, if it wants to know."""
+    if chosen.solution is None or not isinstance(solver, Attentive):
+        return chosen.memory
+    after = solver.observed(chosen.memory, episode)
+    check_form("the solver's state", chosen.memory, after)
+    return after
+
+
 def _updated(belief: Belief, episode: Episode, keys: "_Keys") -> Belief:
     """What is believed after an episode."""
     after = belief.update(episode.transitions, keys.update)
@@ -242,7 +309,7 @@ def _updated(belief: Belief, episode: Episode, keys: "_Keys") -> Belief:
 
 
 # Folded into the seed these give keys of their own: no episode has these numbers.
-_SAMPLES, _SOLVER, _BELIEF = 2**31 - 1, 2**31 - 2, 2**31 - 3
+_SAMPLES, _SOLVER, _BELIEF, _OFFLINE = 2**31 - 1, 2**31 - 2, 2**31 - 3, 2**31 - 4
 
 
 @jax.jit
@@ -261,6 +328,7 @@ class _Keys(NamedTuple):
     update: PRNGKey
     starts: PRNGKey
     noise: PRNGKey
+    test: PRNGKey
 
 
 def _keys(learner: Learner) -> _Keys:
@@ -271,8 +339,8 @@ def _keys(learner: Learner) -> _Keys:
 @jax.jit
 def _split(key: PRNGKey, episode: Index) -> _Keys:
     reset, solve, rollout = jax.random.split(jax.random.fold_in(key, episode), 3)
-    update, starts, noise = (jax.random.fold_in(reset, i) for i in (1, 2, 3))
-    return _Keys(jax.random.bits(reset, dtype=jnp.uint32), solve, rollout, update, starts, noise)
+    update, starts, noise, test = (jax.random.fold_in(reset, i) for i in (1, 2, 3, 4))
+    return _Keys(jax.random.bits(reset, dtype=jnp.uint32), solve, rollout, update, starts, noise, test)
 
 
 def _turn(learner: Learner, keys: _Keys) -> Turn:
@@ -298,18 +366,8 @@ def _context(experiment: Experiment, learner: Learner, keys: _Keys, final: bool 
         final=final,
         key=sample_key(learner.key),
         noise=keys.noise,
-        starts=draw_starts(experiment.task, keys.starts),
+        starts=draw_starts(experiment.task.start, STARTS, keys.starts),
     )
-
-
-def draw_starts(task: Task, key: PRNGKey) -> Float[Array, "K dx"]:
-    """Initial states as the learner expects them; the true system is not asked."""
-    return _draw_starts(task.start, key)
-
-
-@partial(jax.jit, static_argnums=0)
-def _draw_starts(start: Callable[[PRNGKey], State], key: PRNGKey) -> Float[Array, "K dx"]:
-    return jax.vmap(start)(jax.random.split(key, STARTS))
 
 
 def _change(learner: Learner, **fields: object) -> Learner:

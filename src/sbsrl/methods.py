@@ -1,7 +1,7 @@
 """The methods. Each says in a few lines how its Problem is built at episode n; nothing else distinguishes them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -48,7 +48,8 @@ class Context:
         """d_sigma^n: fixed; or d_sigma^0 B / beta_n; or that of an accuracy epsilon of the returns (theorem merged)."""
         shrinking = threshold_at_width_one(self.task, self.settings)
         if shrinking is None:
-            return jnp.asarray(self.settings.method.exploration_threshold)
+            method = self.settings.method
+            return jnp.asarray(method.exploration_threshold * method.exploration_decay**self.episode)
         assert isinstance(self.belief, Calibrated)
         return shrinking / jnp.max(self.belief.width())
 
@@ -141,7 +142,10 @@ def sbsrl(context: Context) -> Problem:
 
 
 def mean(context: Context) -> Problem:
-    """Safe on the nominal dynamics only; otherwise as sbsrl."""
+    """Safe on the nominal dynamics only, or for networks, as in the paper, on the mean over the samples."""
+    if not context.settings.belief.calibrated:
+        problem = sbsrl(context)
+        return replace(problem, constraint="mean")
     nominal = context.belief.nominal()
     return _problem(context, Only(nominal), nominal)
 

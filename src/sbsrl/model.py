@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from .types import Action, Dynamics, PRNGKey, Scalar, State, TransitionFunction
 
-__all__ = ["CostFunction", "KnownModel", "Model", "Signals"]
+__all__ = ["CostFunction", "KnownModel", "KnownSignals", "Model", "Signals"]
 
 CostFunction = Callable[[State, Action, State], Float[Array, " k"]]
 """The k costs of a transition (x_t, a_t, x_{t+1})."""
@@ -19,6 +19,13 @@ class Signals(NamedTuple):
 
     reward: TransitionFunction
     costs: CostFunction
+
+
+class KnownSignals(NamedTuple):
+    """Which of reward and costs are known functions; what is None is learned."""
+
+    reward: TransitionFunction | None = None
+    costs: CostFunction | None = None
 
 
 @runtime_checkable

@@ -4,6 +4,8 @@ Assumption 3 of the paper asks for knowledge under which some policy is safe fro
 experiments take it from data. A control step of the data is a control step of the agent.
 """
 
+import re
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,13 +16,13 @@ import numpy as np
 from ._jax import EXACT
 from .archive import read_arrays, write_arrays
 from .atomic import disk
-from .behaviours import BEHAVIOURS, Behaviour
-from .errors import UserError
+from .behaviours import BEHAVIOURS, Behaviour, record
+from .errors import UserError, unknown
 from .task import Task
 from .transitions import Transitions
 from .validation import Instance, Number, Whole, Word
 
-__all__ = ["BEHAVIOURS", "MOST_TRANSITIONS", "Behaviour", "OfflineData", "collect"]
+__all__ = ["BEHAVIOURS", "MOST_TRANSITIONS", "Behaviour", "OfflineData", "collect", "find_data", "is_recipe"]
 
 MOST_TRANSITIONS = 5_000
 """What an exact Gaussian process can hold, with as much room left for episodes."""
@@ -129,3 +131,39 @@ def collect(
     seed = Whole(0, 2**32 - 1).read("seed", seed)
     strength = Number(0.0, 1.0).read("strength", chosen.strength if strength is None else strength)
     return OfflineData(task.name, behaviour, seed, chosen.make(task, transitions, strength, jax.random.key(seed)))
+
+
+RECIPE = re.compile(r"([\w-]+):(\d+):(\d+)")
+
+
+def is_recipe(data: str) -> bool:
+    """Whether it says how to make data, and not where they are."""
+    return RECIPE.fullmatch(data) is not None
+
+
+def find_data(task: Task, data: str) -> OfflineData:
+    """The data of a file, or those that BEHAVIOUR:EPISODES:SEED makes; refuses what does not fit the task."""
+    if not is_recipe(data):
+        return OfflineData.load(data).check(task)
+    behaviour, episodes, seed = RECIPE.fullmatch(data).groups()  # type: ignore[union-attr]
+    if behaviour not in task.behaviours:
+        raise unknown(f"behaviour of {task.name}", behaviour, task.behaviours)
+    if task.equations is None:
+        raise UserError(
+            f"data={data} would play episodes on the true {task.name}, which is no simulation: collect them with "
+            "'sbsrl collect', and give the file."
+        )
+    count = Whole(1, MOST_EPISODES).read("episodes", int(episodes))
+    return _made(task, behaviour, count, SEEDS.read("seed", int(seed)))
+
+
+MOST_EPISODES = 10_000
+SEEDS = Whole(0, 2**32 - 1)
+
+
+@lru_cache(maxsize=4)
+def _made(task: Task, behaviour: str, episodes: int, seed: int) -> OfflineData:
+    """Whole episodes of one of the task's own behaviours; equal for equal arguments."""
+    return OfflineData(
+        task.name, behaviour, seed, record(task, task.behaviours[behaviour], episodes, jax.random.key(seed))
+    )

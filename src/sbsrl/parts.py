@@ -76,12 +76,22 @@ class Part(NamedTuple):
         return getattr(import_module(self.module), self.settings_class)
 
 
-BELIEFS = {"gp": Part("an exact Gaussian process around a prior mean", "sbsrl.belief.settings", "GPSettings")}
+BELIEFS = {
+    "gp": Part("an exact Gaussian process around a prior mean", "sbsrl.belief.settings", "GPSettings"),
+    "ensemble": Part(
+        "several probabilistic networks, whose combinations are samples",
+        "sbsrl.belief.ensemble.settings",
+        "EnsembleSettings",
+    ),
+}
 
 SOLVERS = {
     "icem": Part("plans actions anew at every step", "sbsrl.solve.receding", "ICEMSettings"),
     "exact": Part("tries every policy of the task's lattice", "sbsrl.solve.policy_search", "ExactSettings"),
-    "gradient": Part("searches the task's policies by gradients", "sbsrl.solve.gradient", "GradientSettings"),
+    "gradient": Part(
+        "trains a network by gradients through every sample", "sbsrl.solve.gradient.settings", "GradientSettings"
+    ),
+    "slsqp": Part("searches the task's policies by quadratic programs", "sbsrl.solve.slsqp", "SLSQPSettings"),
     "evolution": Part("searches the task's policies by iCEM", "sbsrl.solve.policy_search", "EvolutionSettings"),
 }
 

@@ -1,4 +1,4 @@
-"""All settings of a run, in four groups. What a group has is declared beside what it sets.
+"""All settings of a run, in five groups. What a group has is declared beside what it sets.
 
 A setting has a full name, such as `solver.horizon`, and its last part alone where no other group has the same.
 """
@@ -10,9 +10,18 @@ from typing import Any
 from .errors import UserError, unknown
 from .parts import PARTS, BeliefSettings, SolverSettings, find_part
 from .systems.faults import STEP_TIMEOUT
+from .task import TaskSettings
 from .validation import Kind, Number, Numbers, Switch, Whole, Word, declared, kinds, validate
 
-__all__ = ["PRESETS", "MethodSettings", "RunSettings", "Settings", "Text", "make_settings", "parse_setting"]
+__all__ = [
+    "PRESETS",
+    "MethodSettings",
+    "RunSettings",
+    "Settings",
+    "Text",
+    "make_settings",
+    "parse_setting",
+]
 
 
 @dataclass(frozen=True)
@@ -21,7 +30,15 @@ class RunSettings:
 
     prior: str = declared(Word(), text="what is known beforehand: the name of one of the task's priors")
     budget: tuple[float, ...] = declared(Numbers(), text="d: bound on the aggregated cost of an episode, one per cost")
-    data: str = declared(Word(), "", "offline transitions, a file of 'sbsrl collect', in place of those of the prior")
+    data: str = declared(
+        Word(),
+        "",
+        "offline transitions in place of those of the prior: a file of 'sbsrl collect'; or, where the system is "
+        "simulated, BEHAVIOUR:EPISODES:SEED, which makes them",
+    )
+    offline_seed: int = declared(
+        Whole(-1, 2**32 - 1), -1, "the randomness of what is learned offline, which runs may share; -1 takes the seed"
+    )
     episodes: int = declared(Whole(1, 10_000), 10, "episodes on the true system before the final policy")
     stop_when_learned: bool = declared(
         Switch(), False, "stop as soon as exploration is infeasible (Algorithm 1) instead of going on greedily"
@@ -30,6 +47,12 @@ class RunSettings:
         Word(("stop", "prior")),
         "stop",
         "what to do when confidence sets have no common point: stop, or prior, which plays the prior policy then",
+    )
+    judged: int = declared(
+        Whole(0, 100_000),
+        0,
+        "initial states from which every policy is simulated on the task's equations: its true mean cost for the "
+        "ledger, never for the learner; 0 does not",
     )
     step_timeout: float = declared(
         Number(0), STEP_TIMEOUT, "seconds within which the true system must answer a step; 0 waits for ever"
@@ -49,6 +72,9 @@ class MethodSettings:
     )
     exploration_threshold: float = declared(
         Number(0), text="d_sigma: information that an episode must promise to explore (nats)"
+    )
+    exploration_decay: float = declared(
+        Number(0, 1), 1.0, "factor by which exploration_threshold is multiplied after every episode"
     )
     samples: int = declared(Whole(1, 10_000), 30, "M: dynamics sampled from the belief per episode")
     accuracy: float = declared(
@@ -71,6 +97,7 @@ class Settings:
     """What can be set with `--set key=value`."""
 
     run: RunSettings
+    task: Any
     method: MethodSettings
     belief: BeliefSettings
     solver: SolverSettings
@@ -79,6 +106,7 @@ class Settings:
         """All values, group by group, with the names of the parts: what config.json has."""
         return {
             "run": asdict(self.run),
+            "task": asdict(self.task),
             "method": asdict(self.method),
             "belief": {"name": self.belief.name, **asdict(self.belief)},  # type: ignore[call-overload]
             "solver": {"name": self.solver.name, **asdict(self.solver)},  # type: ignore[call-overload]
@@ -126,12 +154,18 @@ Classes = Mapping[str, Any]
 """The class of settings of each group."""
 
 
-def make_settings(method_settings: Any, layers: Sequence[Mapping[str, Any]], changes: Mapping[str, Any]) -> Settings:
+def make_settings(
+    method_settings: Any,
+    layers: Sequence[Mapping[str, Any]],
+    changes: Mapping[str, Any],
+    task_settings: Any = TaskSettings,
+) -> Settings:
     """Settings from layers, of which later ones win, and changes, which must all mean something.
 
     A layer (the task's own settings, a preset) may have settings for parts that are not chosen.
     """
-    classes = {"run": RunSettings, "method": method_settings, **_chosen_parts(layers, changes)}
+    parts = _chosen_parts(layers, changes)
+    classes = {"run": RunSettings, "task": task_settings, "method": method_settings, **parts}
     values: dict[str, dict[str, Any]] = {group: {} for group in classes}
     for layer in layers:
         for name, value in layer.items():

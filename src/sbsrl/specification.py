@@ -9,9 +9,10 @@ import jax
 import numpy as np
 
 from .errors import UserError
-from .loop import Experiment, Learner, draw_starts
+from .loop import Experiment, Learner
 from .methods import DEFAULT, make_method
 from .settings import PRESETS, Settings, make_settings
+from .starts import draw_starts
 from .systems.faults import describe
 from .task import Task
 from .tasks import find_task, make_task
@@ -49,7 +50,7 @@ class Specification:
 
     def make_task(self) -> Task:
         run = self.settings.run
-        return make_task(self.task, run.prior, run.budget, run.data)
+        return make_task(self.task, run.prior, run.budget, run.data, self.settings.task)
 
     def experiment(self) -> Experiment:
         return make_experiment(self.make_task(), self.method, self.settings)
@@ -65,7 +66,7 @@ def _settings(task: str, method: str, preset: str, changes: Mapping[str, Any]) -
     Word(tuple(PRESETS)).read("preset", preset)
     own = find_task(task).presets()
     layers = (own["cpu"], PRESETS[preset], own.get(preset, {}) if preset != "cpu" else {})
-    return make_settings(make_method(str(method)).settings, layers, changes)
+    return make_settings(make_method(str(method)).settings, layers, changes, find_task(task).settings)
 
 
 def resolve(
@@ -93,7 +94,7 @@ def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
 def _check_start(task: Task) -> None:
     """Refuses a task that does not draw initial states of its size."""
     try:
-        starts = np.asarray(draw_starts(task, jax.random.key(0)))
+        starts = np.asarray(draw_starts(task.start, 1, jax.random.key(0)))
     except Exception as error:
         raise UserError(
             f"the start of {task.name} must be a function of a key that JAX can trace: {describe(error)}."

@@ -1,7 +1,7 @@
 """The CMDP (section 3 of the paper) as the learner may know it: what to learn, at what cost, from what prior."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import gymnasium
@@ -12,13 +12,15 @@ from jaxtyping import Float
 from ._jax import EXACT
 from .costs import Cost
 from .errors import UserError
-from .model import KnownModel, Signals
+from .model import KnownModel, KnownSignals, Signals
 from .policies import PolicyClass
+from .policy import Policy
 from .prior import Prior
+from .structure import Structure
 from .types import Dynamics, PRNGKey, State, StepFunction
 from .validation import Function, Instance, Number, Numbers, Whole, Word, Words, declared, validate
 
-__all__ = ["Equations", "Limits", "Task"]
+__all__ = ["Equations", "Limits", "Task", "TaskSettings"]
 
 
 class Equations(NamedTuple):
@@ -55,6 +57,11 @@ class Limits:
             raise UserError(f"the limits of the reward are {self.reward}; give the lower one, then the upper.")
 
 
+@dataclass(frozen=True)
+class TaskSettings:
+    """What may be chosen about the task itself: this task leaves nothing to choose."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Task:
     """A system, what it should do, what it must not do, and what is known of it beforehand."""
@@ -77,6 +84,12 @@ class Task:
     prior: Prior = declared(Instance(Prior))
     signals: Signals | None = declared(Instance(Signals, optional=True), None)
     """Reward and costs where they are known functions; None: they must be learned."""
+    known: KnownSignals = declared(Instance(KnownSignals), KnownSignals())
+    """The one of both that is known, where the other must be learned."""
+    structure: Structure | None = declared(Instance(Structure, optional=True), None)
+    """What of the next state is known beforehand; None: nothing."""
+    behaviours: Mapping[str, Callable[[PRNGKey], Policy]] = field(default_factory=dict)
+    """Policies that make offline data, by name: each call with a key gives the policy of one episode."""
     equations: Equations | None = declared(Instance(Equations, optional=True), None)
     limits: Limits | None = declared(Instance(Limits, optional=True), None)
     policies: PolicyClass | None = declared(Instance(PolicyClass, optional=True), None)
@@ -143,6 +156,16 @@ class Task:
         for what, (given, size) in wanted.items():
             if given is not None and given != size:
                 raise UserError(f"{what} of {self.name}: {given} numbers were given, and {size} are needed.")
+
+    @property
+    def known_signals(self) -> KnownSignals:
+        """Which of reward and costs are known functions."""
+        return self.known if self.signals is None else KnownSignals(*self.signals)
+
+    @property
+    def learned_structure(self) -> Structure:
+        """Which part of the state is to be predicted."""
+        return self.structure or Structure.whole(self.state_size)
 
     @property
     def state_size(self) -> int:

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-__all__ = ["Ending", "Episode", "Transitions"]
+__all__ = ["Ending", "Episode", "Transitions", "split_episodes"]
 
 Ending = Literal["horizon", "terminated", "truncated", "fault", "interrupted"]
 """How an episode ended: after T steps; in a terminal state of the system, after which nothing is earned or charged;
@@ -41,3 +41,12 @@ class Episode(NamedTuple):
         if self.ended == "terminated":
             terminated[-1:] = True
         return Transitions(self.states[:-1], self.actions, self.states[1:], self.rewards, self.costs, terminated)
+
+
+def split_episodes(data: Transitions) -> list[Transitions]:
+    """The episodes that transitions in their order come from: one begins where the state is not the one before."""
+    if not len(data.actions):
+        return []
+    goes_on = np.all(data.states[1:] == data.next_states[:-1], axis=1) & ~data.terminated[:-1]
+    begins = np.flatnonzero(~np.concatenate([[False], goes_on]))
+    return [Transitions(*parts) for parts in zip(*(np.split(part, begins[1:]) for part in data), strict=True)]

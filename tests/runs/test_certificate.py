@@ -85,7 +85,7 @@ def test_each_condition_that_is_not_met_voids_the_guarantee_and_is_named(method,
     [
         ({"accuracy": 0.0, "exploration_threshold": 0.1}, "exploration threshold"),
         ({"stop_when_learned": False}, "does not stop"),
-        ({"solver": "gradient"}, "evidence and not proof"),
+        ({"solver": "slsqp"}, "evidence and not proof"),
         ({"solver": "evolution"}, "evidence and not proof"),
     ],
 )

@@ -211,7 +211,8 @@ def test_without_its_checkpoint_the_learner_is_rebuilt_from_the_trajectories(who
 
 def test_with_a_damaged_checkpoint_the_previous_one_is_used(whole, stopped, left, listens, calls):
     current = stopped / "checkpoint" / CURRENT
-    current.write_bytes(current.read_bytes()[:-1] + b"\x01")
+    whole_file = current.read_bytes()
+    current.write_bytes(whole_file[:-1] + bytes([whole_file[-1] ^ 1]))
     observer = listens()
     resume(stopped, observer)
     (note,) = observer.notes

@@ -147,7 +147,7 @@ def test_the_configuration_is_complete(tiny, tmp_path):
     run_spec(spec, tmp_path / "run")
     config = RunFolder.open(tmp_path / "run").config
     assert (config["task"], config["method"], config["seed"], config["preset"]) == ("pendulum", "greedy", 7, "smoke")
-    assert set(config["settings"]) == {"run", "method", "belief", "solver"}
+    assert set(config["settings"]) == {"run", "task", "method", "belief", "solver"}
     assert config["settings"]["method"]["samples"] == 3
     assert (config["settings"]["solver"]["name"], config["settings"]["solver"]["decay"]) == ("icem", 1.25)
     assert config["system"]["horizon"] == 50

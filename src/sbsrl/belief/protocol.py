@@ -1,15 +1,27 @@
 """What a belief about the system must offer (sections 4 and 5 of the paper)."""
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float
 
 from ..model import Model
-from ..transitions import Transitions
+from ..policy import Metrics, Policy
+from ..transitions import Episode, Transitions
 from ..types import Action, Index, PRNGKey, Scalar, State
 
-__all__ = ["Belief", "Calibrated", "Samples", "Uncertainty"]
+__all__ = [
+    "Belief",
+    "Calibrated",
+    "Prepared",
+    "Renewable",
+    "Rows",
+    "Samples",
+    "SideBySide",
+    "Steps",
+    "Tested",
+    "Uncertainty",
+]
 
 Uncertainty = Callable[[State, Action], Scalar]
 """s_n: how much is still unknown at (x, a)."""
@@ -23,6 +35,48 @@ class Samples(Protocol):
 
     def member(self, m: Index) -> Model:
         """f_n^m."""
+        ...
+
+
+@runtime_checkable
+class Renewable(Samples, Protocol):
+    """Samples that can be drawn anew: what was found with some can be checked with others."""
+
+    def renewed(self, key: PRNGKey) -> "Renewable":
+        """As many new samples of the same belief."""
+        ...
+
+
+class Steps(NamedTuple):
+    """One step of n models side by side."""
+
+    states: Float[Array, "n dx"]
+    rewards: Float[Array, " n"]
+    costs: Float[Array, "n k"]
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """n models side by side, which are faster asked together than one by one."""
+
+    @property
+    def noise_size(self) -> int:
+        """How many standard normal numbers a step of a row needs; 0 where models are functions."""
+        ...
+
+    def steps(
+        self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"]
+    ) -> tuple[Steps, Float[Array, " n"]]:
+        """A step of every row, and the uncertainty s_n at every row."""
+        ...
+
+
+@runtime_checkable
+class SideBySide(Samples, Protocol):
+    """Samples that can be put side by side with the nominal model."""
+
+    def beside(self, each: int, nominal: int) -> Rows:
+        """So many rows of every sample, one sample after the other, then so many of the nominal model."""
         ...
 
 
@@ -61,4 +115,22 @@ class Calibrated(Belief, Protocol):
 
     def calibration_warning(self) -> str | None:
         """That the confidence sets so far have no common point, in words; None if they have."""
+        ...
+
+
+@runtime_checkable
+class Prepared(Belief, Protocol):
+    """A belief that learns from its offline data in a phase of its own, since that takes its time."""
+
+    def prepared(self, key: PRNGKey) -> tuple["Belief", Metrics]:
+        """The belief after the offline phase, and numbers about it."""
+        ...
+
+
+@runtime_checkable
+class Tested(Belief, Protocol):
+    """A belief that compares what it predicted for a policy with what then happened, and adapts its samples to it."""
+
+    def tested(self, policy: Policy, episode: Episode, key: PRNGKey) -> tuple["Belief", Metrics]:
+        """The belief after this test, before it learns from the episode; and numbers for the ledger."""
         ...

@@ -13,10 +13,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._jax import EXACT
 from ..belief.weights import WeightBelief
-from ..loop import Experiment, draw_starts, sample_key
+from ..loop import STARTS, Experiment, sample_key
 from ..methods import Context
 from ..problem import Problem
 from ..solve.policy_search import ExactSearch
+from ..starts import draw_starts
 from ..tasks.ledge import Sled
 from ..types import Flag, Index, PRNGKey, State
 
@@ -109,7 +110,7 @@ def run_trial(
 def problem_of(experiment: Experiment, belief: WeightBelief, key: PRNGKey, exploring: bool) -> Problem:
     """Problem (1) for what is believed, as the loop builds it for the run of this key."""
     task = experiment.task
-    starts = draw_starts(task, key)
+    starts = draw_starts(task.start, STARTS, key)
     return experiment.method.problem(
         Context(task, belief, experiment.settings, 0, exploring, not exploring, sample_key(key), key, starts)
     )

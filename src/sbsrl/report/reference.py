@@ -10,6 +10,7 @@ from ..loop import Experiment, Learner, Turn, final_episode
 from ..methods import REFERENCE
 from ..policy import Policy
 from ..runs.view import Reference
+from ..solve.protocol import Preparing
 from ..systems.episode import Guard, Played, run_episode
 from ..systems.equations import EquationsEnv
 from ..task import Equations, Task
@@ -18,12 +19,13 @@ __all__ = ["reference_returns"]
 
 
 def reference_returns(experiment: Experiment, seeds: int = 3) -> Reference | None:
-    """Simulates both on the task's own equations; the mean over `seeds` runs of the oracle. None without equations.
+    """Simulates both on the task's own equations; the mean over `seeds` runs of the oracle.
 
-    The true system is not touched.
+    None without equations, and for solvers that learn over many episodes: their oracle is a run of its own. The true
+    system is not touched.
     """
     task, equations = experiment.task, experiment.task.equations
-    if equations is None:
+    if equations is None or isinstance(experiment.solver, Preparing):
         return None
     oracle = Experiment(task, REFERENCE, experiment.solver, experiment.settings)
     returns = [_oracle_return(oracle, equations, seed) for seed in range(seeds)]

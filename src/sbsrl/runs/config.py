@@ -14,6 +14,7 @@ from ..parts import PARTS
 from ..settings import Settings, make_settings
 from ..specification import Specification
 from ..task import Task
+from ..tasks import find_task
 
 __all__ = ["changed_versions", "digest", "make_config", "read_config", "versions_now"]
 
@@ -56,7 +57,7 @@ def read_config(path: Path, config: Mapping[str, Any], insist: bool = False) -> 
             "--insist."
         )
     try:
-        settings = _settings(config["method"], config["settings"])
+        settings = _settings(config["task"], config["method"], config["settings"])
         _check_complete(config["settings"], settings)
         return Specification(config["task"], config["method"], config["seed"], config["preset"], settings)
     except (TypeError, KeyError, AttributeError) as error:
@@ -68,15 +69,15 @@ def read_config(path: Path, config: Mapping[str, Any], insist: bool = False) -> 
 def _check_complete(plain: Mapping[str, Mapping[str, Any]], settings: Settings) -> None:
     """Refuses a configuration that leaves something to a default: that may be another one in another version."""
     for group, values in settings.plain().items():
-        if missing := sorted(values.keys() - plain[group].keys()):
+        if missing := sorted(values.keys() - plain.get(group, {}).keys()):
             raise UserError(f"there is no {group}.{missing[0]}; restore it.")
 
 
-def _settings(method: str, plain: Mapping[str, Mapping[str, Any]]) -> Settings:
+def _settings(task: str, method: str, plain: Mapping[str, Mapping[str, Any]]) -> Settings:
     changes: dict[str, Any] = {group: plain[group]["name"] for group in PARTS}
     for group, values in plain.items():
         changes |= {f"{group}.{name}": value for name, value in values.items() if (name, group) not in NAMES}
-    return make_settings(make_method(method).settings, (), changes)
+    return make_settings(make_method(method).settings, (), changes, find_task(task).settings)
 
 
 NAMES = {("name", group) for group in PARTS}

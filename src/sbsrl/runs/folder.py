@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -202,6 +202,12 @@ class RunFolder:
             _append_line(self._ledger, record._asdict())
             save_checkpoint(self.checkpoint, outcome.learner, line + 1, self.identity)
         return record
+
+    def save_offline(self, learner: Learner, metrics: Mapping[str, Any]) -> None:
+        """Makes what was learned offline permanent: numbers about it, then the checkpoint of the learner."""
+        self.write_json("offline.json", {name: float(value) for name, value in metrics.items()})
+        with uninterrupted():
+            save_checkpoint(self.checkpoint, learner, 0, self.identity)
 
     def _lines(self) -> int:
         try:

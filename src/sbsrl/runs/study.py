@@ -18,6 +18,7 @@ from ..atomic import disk
 from ..errors import UserError
 from ..imports import closure, modules, source_of
 from ..methods import make_method
+from ..offline import is_recipe
 from ..parts import find_part
 from ..record import Record
 from ..specification import Specification
@@ -108,7 +109,7 @@ def _complete(folder: Path) -> bool:
 def run_name(spec: Specification) -> str:
     """Runs with equal settings, equal offline data and equal code have equal names."""
     digest = hashlib.sha256(json.dumps(spec.settings.plain(), sort_keys=True).encode())
-    if spec.settings.run.data:
+    if spec.settings.run.data and not is_recipe(spec.settings.run.data):
         digest.update(Path(spec.settings.run.data).read_bytes())
     digest.update(code_digest(spec.task, spec.settings.belief.name, spec.settings.solver.name).encode())
     return f"{spec.task}-{spec.method}-{digest.hexdigest()[:10]}-s{spec.seed}"

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import jax
 import numpy as np
 
 from ..errors import UserError
@@ -21,7 +22,9 @@ from ..loop import (
     algorithm_1,
     calibration_warning,
     greedy_policy,
+    prepared,
 )
+from ..offline import is_recipe
 from ..policy import Controller, Policy
 from ..record import Interruption, Record
 from ..specification import Specification
@@ -31,6 +34,7 @@ from ..transitions import Episode
 from .certificate import certificate, first_episode_warning
 from .config import changed_versions, make_config, read_config
 from .folder import RunFolder
+from .judge import judge
 from .system import LazySystem
 from .view import RunView
 
@@ -101,6 +105,10 @@ def _certificate(
     return certificate(experiment, records, interruptions, calibration_warning(learner.belief))
 
 
+JUDGING = 64_000
+"""The seed of the initial states by which policies are judged: the same for all runs."""
+
+
 class _Run:
     """One run: its parts, and where it stands."""
 
@@ -128,6 +136,7 @@ class _Run:
         self.observer.started(self.result.view, self.folder.path if self.folder else None)
         if not self.records and (warning := first_episode_warning(self.experiment)):
             self.observer.note(warning)
+        self._prepare()
         self._check_learner()
         with LazySystem(self.experiment.task, self.observer.note) as system:
             for outcome in algorithm_1(self.experiment, self.learner, self._player(system)):
@@ -135,6 +144,14 @@ class _Run:
         self._write_certificate()
         self._check_end()
         return self.result
+
+    def _prepare(self) -> None:
+        """Learns offline, unless that is done; what was learned is kept."""
+        if self.learner.prepared:
+            return
+        self.learner, metrics = prepared(self.experiment, self.learner)
+        if self.folder:
+            self.folder.save_offline(self.learner, metrics)
 
     def _player(self, system: LazySystem) -> Play:
         """Plays episodes on the true system and keeps them at once, also one that the user stops."""
@@ -169,7 +186,17 @@ class _Run:
             interruption = make_interruption(self.experiment.task, number, played.episode)
             self.folder.add_interruption(interruption, played)
 
+    def _judged(self, outcome: Outcome) -> Outcome:
+        """With what the policy is really worth in its line, if that was asked for."""
+        count = self.experiment.settings.run.judged
+        if not count:
+            return outcome
+        key = jax.random.fold_in(jax.random.key(JUDGING), outcome.record.episode)
+        found = judge(self.experiment.task, outcome.policy, count, key)
+        return outcome._replace(record=outcome.record._replace(metrics={**outcome.record.metrics, **found}))
+
     def _keep(self, outcome: Outcome) -> None:
+        outcome = self._judged(outcome)
         self.learner = outcome.learner
         record = outcome.record._replace(line=len(self.records))
         if self.folder:
@@ -245,7 +272,8 @@ def train(spec: Specification, out: Path | None = None, observer: Observer | Non
     observer, config = observer or Unobserved(), make_config(spec, experiment.task)
     if out is None:
         return _Run(experiment, config, learner, None, observer).to_the_end()
-    data = Path(spec.settings.run.data).read_bytes() if spec.settings.run.data else None
+    given = spec.settings.run.data
+    data = Path(given).read_bytes() if given and not is_recipe(given) else None
     with RunFolder.create(out, config, data) as folder:
         return _Run(experiment, config, learner, folder, observer).to_the_end()
 
@@ -306,7 +334,7 @@ def exploration_warning(shortfall: Shortfall) -> str:
 
 def _with_own_data(spec: Specification, folder: RunFolder) -> Specification:
     """The offline data are those that the run began with, whatever became of the file they were read from."""
-    if not spec.settings.run.data:
+    if not spec.settings.run.data or is_recipe(spec.settings.run.data):
         return spec
     run = replace(spec.settings.run, data=str(folder.data))
     return replace(spec, settings=replace(spec.settings, run=run))

@@ -4,9 +4,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..policy import Metrics, Policy
 from ..problem import Evaluation, Problem
+from ..transitions import Episode
 from ..types import PRNGKey
 
-__all__ = ["Solution", "Solver"]
+__all__ = ["Attentive", "Preparing", "Solution", "Solver"]
 
 
 class Solution(NamedTuple):
@@ -41,4 +42,22 @@ class Solver(Protocol):
 
     def solve(self, problem: Problem, state: Any, key: PRNGKey) -> tuple[Solution, Any]:
         """The best policy it finds, and the state for the next episode. It never touches the true system."""
+        ...
+
+
+@runtime_checkable
+class Preparing(Solver, Protocol):
+    """A solver that learns offline before the first episode."""
+
+    def prepare(self, problem: Problem, state: Any, key: PRNGKey) -> tuple[Any, Metrics]:
+        """The state after the offline phase, and numbers about it."""
+        ...
+
+
+@runtime_checkable
+class Attentive(Solver, Protocol):
+    """A solver that wants to know what its policy really earned and cost."""
+
+    def observed(self, state: Any, episode: Episode) -> Any:
+        """The state for the next episode, after this episode of the policy of the last solution."""
         ...

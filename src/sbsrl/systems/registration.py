@@ -8,7 +8,12 @@ import gymnasium
 
 __all__ = ["ENVIRONMENTS", "register"]
 
-ENVIRONMENTS = {"sbsrl/Pendulum-v0": "pendulum", "sbsrl/Cartpole-v0": "cartpole", "sbsrl/Ledge-v0": "ledge"}
+ENVIRONMENTS = {
+    "sbsrl/Pendulum-v0": "pendulum",
+    "sbsrl/Cartpole-v0": "cartpole",
+    "sbsrl/Ledge-v0": "ledge",
+    "sbsrl/RaceCar-v0": "race-car",
+}
 """Which task is behind which name."""
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import gymnasium
 
 from ..errors import UserError, unknown
-from ..offline import OfflineData
-from ..task import Task
+from ..offline import find_data
+from ..task import Task, TaskSettings
 from ..validation import Numbers, Word
 from .registry import TASKS, TaskEntry, find_task
 
@@ -21,17 +21,19 @@ def make_task(
     prior: str | None = None,
     budget: float | tuple[float, ...] | None = None,
     data: str | Path | None = None,
+    settings: Any = None,
 ) -> Task:
     """The task of that name, with that prior knowledge and budget, or one budget per cost (by default its own).
 
-    `data` is a file of `sbsrl collect` whose transitions take the place of those that come with the prior.
+    `data` takes the place of what comes with the prior: a file of `sbsrl collect`, or BEHAVIOUR:EPISODES:SEED where the
+    task is simulated. `settings` are the task's own, if it has any.
     """
     entry = find_task(name)
     budgets = Numbers().read("budget", entry.own("budget") if budget is None else budget)
-    task = _build(name, entry.own("prior") if prior is None else Word().read("prior", prior), budgets)
+    task = _build(name, entry.own("prior") if prior is None else Word().read("prior", prior), budgets, settings)
     if not data:
         return task
-    return replace(task, prior=replace(task.prior, data=OfflineData.load(data).check(task).transitions))
+    return replace(task, prior=replace(task.prior, data=find_data(task, str(data)).transitions))
 
 
 def open_system(task: str, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
@@ -42,7 +44,7 @@ def open_system(task: str, render_mode: str | None = None) -> gymnasium.Env[Any,
 
 
 @lru_cache(maxsize=32)
-def _build(name: str, prior: str, budgets: tuple[float, ...]) -> Task:
+def _build(name: str, prior: str, budgets: tuple[float, ...], settings: Any = None) -> Task:
     """The same object for the same task: programs that were compiled for it serve again."""
     entry = find_task(name)
     if prior not in entry.priors():
@@ -50,5 +52,6 @@ def _build(name: str, prior: str, budgets: tuple[float, ...]) -> Task:
     wanted = len(Numbers().read("budget", entry.own("budget")))
     if len(budgets) != wanted:
         raise UserError(f"{name} has {wanted} cost{'s' if wanted > 1 else ''}, and {len(budgets)} budgets were given.")
-    task: Task = entry.load().make(entry.priors()[prior], budgets)
+    chosen = () if entry.settings is TaskSettings else (settings or entry.settings(),)
+    task: Task = entry.load().make(entry.priors()[prior], budgets, *chosen)
     return task

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import unknown
 from ..prior import Prior
+from ..task import TaskSettings
 from ..validation import Word
 
 __all__ = ["TASKS", "TaskEntry", "find_task"]
@@ -18,7 +19,8 @@ class TaskEntry:
     """A line about a task, and the module that makes it.
 
     The module has `PRIORS` (what may be known beforehand, by name), `PRESETS` (settings that differ from the general
-    ones, by preset; the prior, the budget and the tightening always do) and `make(prior, budgets) -> Task`.
+    ones, by preset; the prior, the budget and the tightening always do) and `make(prior, budgets) -> Task`. If
+    something may be chosen about the task, it also has `SETTINGS`, a class of settings, and `make` takes one as well.
     """
 
     summary: str
@@ -35,6 +37,11 @@ class TaskEntry:
         """The task's own value of a setting."""
         return self.presets()["cpu"][setting]
 
+    @property
+    def settings(self) -> Any:
+        """The class of what may be chosen about the task."""
+        return getattr(self.load(), "SETTINGS", TaskSettings)
+
     def priors(self) -> Mapping[str, Prior]:
         priors: Mapping[str, Prior] = self.load().PRIORS
         return priors
@@ -49,6 +56,9 @@ TASKS = {
     ),
     "ledge": TaskEntry(
         "push a sled towards a ledge: small enough for the theory's own numbers (GP, certified)", "sbsrl.tasks.ledge"
+    ),
+    "race-car": TaskEntry(
+        "drive a small race car around obstacles to a goal (ensemble, appendix G)", "sbsrl.tasks.race_car"
     ),
 }
 

@@ -25,7 +25,7 @@ from .expectation import Expectation, make_expectation, policy_costs, policy_ret
 from .policy_search import ClassPolicy, PolicySearchSettings, evaluate_policy
 from .protocol import Solution
 
-__all__ = ["GradientSearch", "GradientSettings"]
+__all__ = ["SLSQPSettings", "SequentialSearch"]
 
 SLACK = 1e-3
 """Constraints are asked for with this much to spare, in which rounding is lost."""
@@ -34,7 +34,7 @@ FLAT = 1e-5
 """Improvements below this are not sought: returns are computed in single precision."""
 
 
-class GradientSearch(eqx.Module):
+class SequentialSearch(eqx.Module):
     """The best of the solutions from several starts that is safe on every sample, and sees enough if any does."""
 
     policies: PolicyClass
@@ -135,7 +135,7 @@ class _Remembered:
 
 @eqx.filter_jit
 def _functions(
-    search: GradientSearch, problem: Problem, theta: Parameters, members: Int[Array, " q"]
+    search: SequentialSearch, problem: Problem, theta: Parameters, members: Int[Array, " q"]
 ) -> tuple[Float[Array, " v"], Float[Array, "v p"]]:
     """J_r, J_s, and every cost on these samples, with their derivatives."""
 
@@ -151,7 +151,7 @@ def _functions(
 
 
 @eqx.filter_jit
-def _surplus(search: GradientSearch, problem: Problem, theta: Parameters) -> Float[Array, " M"]:
+def _surplus(search: SequentialSearch, problem: Problem, theta: Parameters) -> Float[Array, " M"]:
     """J_c - d + Delta_zeta on every sample, the largest over all costs."""
     if problem.constraint_count == 0:
         return jnp.zeros(0, PLAN)
@@ -162,10 +162,10 @@ def _surplus(search: GradientSearch, problem: Problem, theta: Parameters) -> Flo
 
 
 @dataclass(frozen=True)
-class GradientSettings(PolicySearchSettings):
+class SLSQPSettings(PolicySearchSettings):
     """Searches the task's policies by gradients through the sampled dynamics."""
 
-    name: ClassVar[str] = "gradient"
+    name: ClassVar[str] = "slsqp"
 
-    def create(self, task: Task) -> GradientSearch:
-        return GradientSearch(self.policies(task), make_expectation(task))
+    def create(self, task: Task) -> SequentialSearch:
+        return SequentialSearch(self.policies(task), make_expectation(task))

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.solve.gradient import SLACK, GradientSearch, _functions
 from sbsrl.solve.protocol import Solver
+from sbsrl.solve.slsqp import SLACK, SequentialSearch, _functions
 
 
 def gradient(world, **options):
-    return GradientSearch(world.policies, world.expectation, **{"starts": 3, "joining": 4, "rounds": 6, **options})
+    return SequentialSearch(world.policies, world.expectation, **{"starts": 3, "joining": 4, "rounds": 6, **options})
 
 
 def solve(search, problem, key):

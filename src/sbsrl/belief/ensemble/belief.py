@@ -1,0 +1,287 @@
+"""The ensemble as a belief: what it holds between episodes, how it learns, how it judges itself."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from ..._jax import EXACT, PLAN
+from ...costs import aggregate
+from ...errors import UserError
+from ...policy import Metrics, Policy
+from ...task import Task
+from ...transitions import Episode, Transitions, split_episodes
+from ...types import Index, PRNGKey, Scalar
+from .calibration import Calibration, adapted, calibrate, ratio
+from .choices import EnsembleChoices
+from .fit import OPTIMISER, Trainer, fit, fit_until_worse
+from .model import Combination, Disagreement, Ensemble, Samples
+from .nets import Nets, Range, Scales
+from .replay import Replay
+
+__all__ = ["EnsembleBelief"]
+
+LEAST_INPUT_STD, LEAST_STD = 0.05, 1e-3
+"""Of inputs and of outputs: what does not vary in the data is not divided by nothing."""
+MARGIN = 0.1
+"""By which share of what was seen predictions may lie beyond it."""
+
+
+class EnsembleBelief(eqx.Module):
+    """M probabilistic networks, the data they were trained on, and how much wider than their spread the samples are."""
+
+    ensemble: Ensemble
+    moments: Any
+    """Of the optimiser."""
+    replay: Replay
+    log_kappa: Scalar
+    seen: Index
+    """Updates with data so far: samples are drawn anew after each."""
+    trained: Bool[Array, ""]
+    """Whether the offline data were learned from."""
+    choices: EnsembleChoices = eqx.field(static=True)
+    budgets: tuple[float, ...] = eqx.field(static=True)
+    aggregations: tuple[Any, ...] = eqx.field(static=True)
+    horizon: int = eqx.field(static=True)
+
+    @classmethod
+    def create(
+        cls, task: Task, data: Transitions, episodes: int, choices: EnsembleChoices, key: PRNGKey
+    ) -> "EnsembleBelief":
+        """Networks that have learned nothing yet, in the units of these data, which are kept to learn from."""
+        nets_key, boot_key = jax.random.split(key)
+        structure = task.learned_structure
+        sizes = (task.state_size, task.action_size, len(structure.part), len(task.costs))
+        old = split_episodes(data)
+        replay = Replay.create(
+            len(data.actions) + episodes * task.horizon, len(old) + episodes, sizes, choices.networks
+        )
+        nets = Nets.create(nets_key, sizes, (choices.width,) * choices.layers, choices.networks, choices.prior_scale)
+        caps = [_cap(cost.limits[1], choices.cost_cap, data.costs[:, i]) for i, cost in enumerate(task.costs)]
+        ensemble = Ensemble(
+            nets=nets,
+            scales=_scales(task, data, np.array(structure.part)),
+            range=_range(data, np.array(structure.part)),
+            caps=jnp.asarray(np.array(caps), PLAN),
+            structure=structure,
+            known=task.known_signals,
+            noisy=choices.noisy,
+        )
+        return cls(
+            ensemble=ensemble,
+            moments=OPTIMISER.init(nets.members),
+            replay=replay.add(data, structure.part, False, boot_key),
+            log_kappa=jnp.asarray(np.log(choices.kappa), PLAN),
+            seen=jnp.zeros((), jnp.int32),
+            trained=jnp.zeros((), bool),
+            choices=choices,
+            budgets=tuple(cost.budget for cost in task.costs),
+            aggregations=tuple(cost.aggregation for cost in task.costs),
+            horizon=task.horizon,
+        )
+
+    @property
+    def kappa(self) -> Scalar:
+        return jnp.exp(self.log_kappa)
+
+    def nominal(self) -> Combination:
+        return Combination(self.ensemble, jnp.zeros(self.ensemble.nets.count, PLAN))
+
+    def uncertainty(self) -> Disagreement:
+        return Disagreement(self.ensemble)
+
+    def samples(self, key: PRNGKey, count: int) -> Samples:
+        return Samples.draw(
+            self.ensemble, count, self.kappa, self.choices.samples == "members", jax.random.fold_in(key, self.seen)
+        )
+
+    def prepared(self, key: PRNGKey) -> tuple["EnsembleBelief", Metrics]:
+        """After learning from the offline data: until episodes held out are predicted worse, and kappa from those."""
+        held_key, fit_key = jax.random.split(key)
+        held = self._held_out(held_key)
+        ensemble, moments, updates, loss = fit_until_worse(
+            self.ensemble, self.moments, self.replay, self._trainer, self.choices.offline_updates, RATES, held, fit_key
+        )
+        tests = self._calibrations(ensemble, np.flatnonzero(np.asarray(held)))
+        state, cost = ratio(tests.state_error, tests.state_variance), ratio(tests.cost_error, tests.cost_variance)
+        kappa = self.choices.kappa
+        if self.choices.adapted:
+            kappa = float(np.clip(max(kappa, state), self.choices.kappa_least, self.choices.kappa_most))
+        after = eqx.tree_at(
+            lambda belief: (belief.ensemble, belief.moments, belief.log_kappa, belief.trained),
+            self,
+            (ensemble, moments, jnp.asarray(np.log(kappa), PLAN), jnp.ones((), bool)),
+        )
+        return after, {"model_updates": updates, "held_out_loss": loss, "state_ratio": state, "cost_ratio": cost}
+
+    def update(self, data: Transitions, key: PRNGKey) -> "EnsembleBelief":
+        """After learning from an episode, on from the last parameters."""
+        boot_key, fit_key = jax.random.split(key)
+        replay = self.replay.add(data, self.ensemble.structure.part, True, boot_key)
+        wider = eqx.tree_at(lambda e: e.range, self.ensemble, _widened(self.ensemble.range, data, self._part))
+        ensemble, moments, _ = fit(
+            wider, self.moments, replay, self._trainer, self.choices.online_updates, ONLINE_RATE, fit_key
+        )
+        return eqx.tree_at(
+            lambda belief: (belief.ensemble, belief.moments, belief.replay, belief.seen),
+            self,
+            (ensemble, moments, replay, self.seen + 1),
+        )
+
+    def tested(self, policy: Policy, episode: Episode, key: PRNGKey) -> tuple["EnsembleBelief", Metrics]:
+        """Predicts the cost of the episode with fresh samples, and widens them if it was beyond all of them."""
+        if not len(episode.actions):
+            return self, {}
+        steps = np.arange(self.horizon) < len(episode.actions)
+        draw_key, roll_key = jax.random.split(key)
+        samples = Samples.draw(self.ensemble, TESTING_SAMPLES, self.kappa, self.choices.samples == "members", draw_key)
+        predicted = _predicted_costs(
+            samples, policy, jnp.asarray(episode.states[0], PLAN), jnp.asarray(steps), self.aggregations, roll_key
+        )
+        real = [float(aggregate(jnp.asarray(episode.costs[:, i]), how)) for i, how in enumerate(self.aggregations)]
+        most = np.asarray(jnp.max(predicted, axis=0))
+        tolerance = self.choices.tolerance * np.abs(self.budgets)
+        missed = bool(np.any(np.array(real) > most + tolerance))
+        log_kappa = self.log_kappa
+        if self.choices.adapted:
+            limits = (self.choices.kappa_least, self.choices.kappa_most)
+            log_kappa = adapted(log_kappa, missed, self.choices.kappa_rate, self.choices.misses, limits)
+        test = self._test(self.ensemble, episode.transitions)
+        metrics = {
+            "kappa": float(self.kappa),
+            "covered": float(not missed),
+            "predicted_most": float(most[0]),
+            "predicted_mean": float(jnp.mean(predicted[:, 0])),
+            "state_ratio": ratio(test.state_error, test.state_variance),
+            "cost_ratio": ratio(test.cost_error, test.cost_variance),
+        }
+        return eqx.tree_at(lambda belief: belief.log_kappa, self, log_kappa), metrics
+
+    @property
+    def _part(self) -> np.ndarray:
+        return np.array(self.ensemble.structure.part)
+
+    @property
+    def _trainer(self) -> Trainer:
+        size = self.choices.batch
+        return Trainer(size, round(self.choices.costly_share * size), self.choices.new_share)
+
+    def _held_out(self, key: PRNGKey) -> Bool[Array, " E"]:
+        """Which of the episodes are held out: a tenth, at least one, but never the only one."""
+        total = int(self.replay.episodes)
+        if total < 2:
+            raise UserError(
+                "belief=ensemble needs at least two episodes of offline data, one of them to be held out; collect more."
+            )
+        chosen = np.asarray(jax.random.permutation(key, total))[: max(1, total // 10)]
+        return jnp.zeros(self.replay.length.shape, bool).at[chosen].set(True)
+
+    def _calibrations(self, ensemble: Ensemble, episodes: np.ndarray) -> Calibration:
+        """Of all these episodes together."""
+        tests = [self._test(ensemble, self._stored(int(number))) for number in episodes]
+        total = tests[0]
+        for each in tests[1:]:
+            total = total + each
+        return total
+
+    def _stored(self, number: int) -> Transitions:
+        """An episode of the replay; what is not needed for a test is left empty."""
+        begin, steps = int(self.replay.first[number]), int(self.replay.length[number])
+        rows = slice(begin, begin + steps)
+        states, actions, costs = (
+            np.asarray(p[rows]) for p in (self.replay.states, self.replay.actions, self.replay.costs)
+        )
+        return Transitions(states, actions, states, np.zeros(steps), costs, np.zeros(steps, bool))
+
+    def _test(self, ensemble: Ensemble, data: Transitions) -> Calibration:
+        """Episodes are padded to the horizon, so that all have one program."""
+        steps = min(len(data.actions), self.horizon)
+
+        def padded(part: np.ndarray) -> Array:
+            rows = part[:steps]
+            return jnp.asarray(
+                np.pad(rows, [(0, self.horizon - steps), *[(0, 0)] * (rows.ndim - 1)], mode="edge"), PLAN
+            )
+
+        valid = jnp.asarray(np.arange(self.horizon) < steps)
+        return calibrate(ensemble, padded(data.states), padded(data.actions), padded(data.costs), valid)
+
+
+RATES, ONLINE_RATE = (2e-3, 2e-4), 3e-4
+TESTING_SAMPLES = 10
+
+
+@eqx.filter_jit
+def _predicted_costs(
+    samples: Samples, policy: Policy, x: Float[Array, " dx"], steps: Bool[Array, " T"], aggregations: Any, key: PRNGKey
+) -> Float[Array, "S k"]:
+    """The cost of every sample from this state under this policy, over the steps that were really played."""
+    rows = samples.beside(1, 0)
+    count = len(samples)
+    state = policy.init()
+
+    def step(carry: Any, now: Any) -> Any:
+        x, memory = carry
+        played, key = now
+        act_key, noise_key = jax.random.split(key)
+        act = lambda x, memory: policy.act(x, memory, act_key)[:2]  # noqa: E731
+        a, memory = jax.vmap(act)(x.astype(EXACT), memory)
+        noise = jax.random.normal(noise_key, (count, rows.noise_size), PLAN)
+        moved, _ = rows.steps(x, a.astype(PLAN), noise)
+        return (moved.states, memory), jnp.where(played, moved.costs, 0)
+
+    start = jnp.broadcast_to(x[None], (count, *x.shape))
+    memories = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), state)
+    _, costs = jax.lax.scan(step, (start, memories), (steps, jax.random.split(key, len(steps))))
+    over = [
+        jax.vmap(lambda c, how=how: aggregate(c, how), in_axes=1)(costs[..., i]) for i, how in enumerate(aggregations)
+    ]
+    return jnp.stack(over, axis=1)
+
+
+def _cap(limit: float, cap: float, costs: Float[np.ndarray, " N"]) -> float:
+    """The known limit of a cost; else what the settings say; else twice the largest that was seen, or 1."""
+    if np.isfinite(limit):
+        return limit
+    return cap or 2 * float(costs.max(initial=0.0)) or 1.0
+
+
+def _scales(task: Task, data: Transitions, part: np.ndarray) -> Scales:
+    changes = (data.next_states - data.states)[:, part]
+    low, high = np.array(task.action_low), np.array(task.action_high)
+    values = (
+        data.states.mean(0),
+        data.states.std(0) + LEAST_INPUT_STD,
+        (low + high) / 2,
+        (high - low) / 2,
+        changes.mean(0),
+        changes.std(0) + LEAST_STD,
+        data.rewards.mean(),
+        data.rewards.std() + LEAST_STD,
+    )
+    return Scales(*(jnp.asarray(value, PLAN) for value in values))
+
+
+def _range(data: Transitions, part: np.ndarray) -> Range:
+    """What these data span, widened."""
+    seen = np.concatenate([data.states, data.next_states])[:, part]
+    low, high = seen.min(0), seen.max(0)
+    room = MARGIN * (high - low) + LEAST_STD
+    values = (low - room, high + room, data.rewards.min(), data.rewards.max())
+    return Range(*(jnp.asarray(value, PLAN) for value in values))
+
+
+def _widened(old: Range, data: Transitions, part: np.ndarray) -> Range:
+    """Both together. An episode of no steps changes nothing."""
+    if not len(data.actions):
+        return old
+    new = _range(data, part)
+    return Range(
+        jnp.minimum(old.low, new.low),
+        jnp.maximum(old.high, new.high),
+        jnp.minimum(old.reward_low, new.reward_low),
+        jnp.maximum(old.reward_high, new.reward_high),
+    )

@@ -1,0 +1,52 @@
+"""What can be chosen about an ensemble."""
+
+from dataclasses import dataclass
+
+from ...errors import UserError
+from ...validation import Number, Switch, Whole, Word, declared, validate
+
+__all__ = ["EnsembleChoices"]
+
+
+@dataclass(frozen=True)
+class EnsembleChoices:
+    """Sizes and training of the networks, and how samples are made of them."""
+
+    networks: int = declared(Whole(2, 100), 5, "M: networks of the ensemble")
+    width: int = declared(Whole(4, 4096), 128, "neurons per layer")
+    layers: int = declared(Whole(1, 8), 2, "hidden layers")
+    samples: str = declared(
+        Word(("combinations", "members")),
+        "combinations",
+        "what samples are: random combinations of the networks, drawn anew, or (the paper's) the networks themselves",
+    )
+    kappa: float = declared(
+        Number(0, 100), 2.0, "how much wider samples are spread than the networks, at first; 1 is the paper's"
+    )
+    adapted: bool = declared(Switch(), True, "whether kappa follows the tests on held-out and on executed episodes")
+    kappa_rate: float = declared(Number(0, 10), 0.2, "eta: by how much a missed test raises log kappa")
+    misses: float = declared(Number(0, 1), 0.1, "alpha: share of the tests that may be missed in the long run")
+    kappa_least: float = declared(Number(0, 100), 1.25, "kappa is never below")
+    kappa_most: float = declared(Number(0, 100), 3.0, "kappa is never above")
+    tolerance: float = declared(
+        Number(0, 10), 0.1, "share of the budget by which a cost may exceed all predictions without being a miss"
+    )
+    prior_scale: float = declared(
+        Number(0, 100), 3.0, "size of the frozen random network that is added to every predicted cost; 0 is none"
+    )
+    cost_cap: float = declared(
+        Number(0), 0.0, "the largest cost of a step that is believed possible; 0 takes twice the largest of the data"
+    )
+    noisy: bool = declared(Switch(), True, "whether predictions are drawn with the variance that the networks predict")
+    batch: int = declared(Whole(1, 100_000), 256, "transitions per update of each network")
+    costly_share: float = declared(Number(0, 1), 0.1, "share of each batch taken from transitions that cost something")
+    new_share: float = declared(Number(0, 1), 0.5, "share of each batch taken from episodes of this run, if any")
+    offline_updates: int = declared(Whole(1, 10_000_000), 3000, "most updates with the offline data")
+    online_updates: int = declared(Whole(0, 10_000_000), 150, "updates after each episode")
+
+    def __post_init__(self) -> None:
+        validate(self, "belief.")
+        if self.kappa_least > self.kappa_most:
+            raise UserError(
+                f"belief.kappa_least={self.kappa_least:g} is above belief.kappa_most={self.kappa_most:g}: swap them."
+            )

@@ -1,0 +1,176 @@
+"""Training of an ensemble: decoupled losses of mean and variance, and early stopping on episodes held out."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float
+
+from ..._jax import PLAN
+from ...networks import Network
+from ...optimisation import descend
+from ...types import PRNGKey, Scalar
+from .model import Ensemble, _standard
+from .nets import KNEE, Nets, cost_of, log_variance
+from .replay import Batch, Replay
+
+__all__ = ["CHUNK", "Trainer", "fit", "fit_until_worse", "held_out_loss", "losses"]
+
+CHUNK = 50
+"""Updates per call of a compiled program."""
+REWARD_WEIGHT, COST_WEIGHT, VARIANCE_WEIGHT = 0.3, 4.0, 0.02
+GRADIENT_LIMIT, DECAY = 5.0, 1e-4
+
+
+class Trainer(NamedTuple):
+    """What does not change between updates."""
+
+    batch: int
+    costly: int
+    """Rows of a batch that cost something."""
+    new_share: float
+    """Which share of a batch comes from the episodes of this run."""
+
+
+OPTIMISER = optax.chain(
+    optax.clip_by_global_norm(GRADIENT_LIMIT), optax.scale_by_adam(), optax.add_decayed_weights(DECAY)
+)
+
+
+class Losses(NamedTuple):
+    """Of each member, the mean over its batch."""
+
+    change: Float[Array, " M"]
+    reward: Float[Array, " M"]
+    cost: Float[Array, " M"]
+    variance: Float[Array, " M"]
+
+    @property
+    def total(self) -> Float[Array, " M"]:
+        return self.change + REWARD_WEIGHT * self.reward + COST_WEIGHT * self.cost + VARIANCE_WEIGHT * self.variance
+
+
+def losses(ensemble: Ensemble, batch: Batch) -> Losses:
+    """Squared errors in units of the data; and the likelihood of the change under the variance alone.
+
+    The error enters the likelihood as a constant: a likelihood that also drives the mean fits it badly, because where
+    the variance is large the mean is not corrected any more.
+    """
+    said = ensemble.outputs(batch.states, batch.actions)
+    scales = ensemble.scales
+    error = (said.change - _standard(batch.changes, scales.change_mean, scales.change_std)) ** 2
+    reward = (said.reward - (batch.rewards - scales.reward_mean) / scales.reward_std) ** 2
+    caps = jnp.broadcast_to(ensemble.caps, batch.costs.shape)
+    cost = ((cost_of(said.logits, ensemble.caps) - batch.costs) / (KNEE * caps)) ** 2
+    spread = log_variance(said.spread)
+    likelihood = 0.5 * (jax.lax.stop_gradient(error) * jnp.exp(-spread) + spread)
+    return Losses(
+        *(
+            jnp.mean(each, axis=axes)
+            for each, axes in ((error, (1, 2)), (reward, 1), (cost, (1, 2)), (likelihood, (1, 2)))
+        )
+    )
+
+
+@eqx.filter_jit
+def _updates(
+    ensemble: Ensemble,
+    moments: optax.OptState,
+    replay: Replay,
+    shares: Float[Array, "M E"],
+    rate: Scalar,
+    trainer: Trainer,
+    key: PRNGKey,
+) -> tuple[Network, optax.OptState, Float[Array, " M"]]:
+    """So many updates of all members, and their mean loss."""
+
+    def loss(members: Network, batch: Batch) -> tuple[Scalar, Float[Array, " M"]]:
+        nets = Nets(members, ensemble.nets.prior, ensemble.nets.prior_scale)
+        each = losses(eqx.tree_at(lambda tree: tree.nets, ensemble, nets), batch).total
+        return jnp.sum(each), each
+
+    def update(
+        state: tuple[Network, optax.OptState], key: PRNGKey
+    ) -> tuple[tuple[Network, optax.OptState], Float[Array, " M"]]:
+        members, moments = state
+        batch = replay.batch(shares, trainer.batch, trainer.costly, key)
+        slopes, each = jax.grad(loss, has_aux=True)(members, batch)
+        return descend(OPTIMISER, slopes, moments, members, rate), each
+
+    (members, moments), each = jax.lax.scan(update, (ensemble.nets.members, moments), jax.random.split(key, CHUNK))
+    return members, moments, jnp.mean(each, axis=0)
+
+
+def fit(
+    ensemble: Ensemble,
+    moments: optax.OptState,
+    replay: Replay,
+    trainer: Trainer,
+    updates: int,
+    rate: float,
+    key: PRNGKey,
+    without: Bool[Array, " E"] | None = None,
+) -> tuple[Ensemble, optax.OptState, Float[np.ndarray, " M"]]:
+    """The ensemble after so many updates (rounded up to whole chunks) with this learning rate, and the last losses."""
+    left_out = jnp.zeros(replay.length.shape, bool) if without is None else without
+    shares = replay.shares(trainer.new_share, left_out)
+    loss = np.zeros(ensemble.nets.count, np.float32)
+    for i in range(-(-updates // CHUNK)):
+        members, moments, each = _updates(
+            ensemble, moments, replay, shares, jnp.asarray(rate, PLAN), trainer, jax.random.fold_in(key, i)
+        )
+        ensemble, loss = _with_members(ensemble, members), np.asarray(each)
+    return ensemble, moments, loss
+
+
+def _with_members(ensemble: Ensemble, members: Network) -> Ensemble:
+    return eqx.tree_at(lambda tree: tree.nets.members, ensemble, members)
+
+
+@eqx.filter_jit
+def held_out_loss(ensemble: Ensemble, replay: Replay, held: Bool[Array, " E"]) -> Float[Array, " M"]:
+    """The loss of the mean predictions on a fixed choice of transitions of the episodes held out."""
+    M = ensemble.nets.count
+    everybody = jnp.where(held, replay.length, 0).astype(PLAN)
+    shares = jnp.broadcast_to(everybody / jnp.maximum(jnp.sum(everybody), 1), (M, len(held)))
+    each = losses(ensemble, replay.batch(shares, HELD_OUT_ROWS, 0, jax.random.key(0)))
+    return each.change + REWARD_WEIGHT * each.reward + COST_WEIGHT * each.cost
+
+
+HELD_OUT_ROWS, PATIENCE = 1024, 8
+"""Transitions on which it is judged, and chunks without improvement after which training ends."""
+
+
+def fit_until_worse(
+    ensemble: Ensemble,
+    moments: optax.OptState,
+    replay: Replay,
+    trainer: Trainer,
+    most: int,
+    rates: tuple[float, float],
+    held: Bool[Array, " E"],
+    key: PRNGKey,
+) -> tuple[Ensemble, optax.OptState, int, float]:
+    """The best ensemble on the episodes held out, after at most so many updates; how many; and its loss there.
+
+    The learning rate falls from the first to the second along half a cosine.
+    """
+    best, least, done, worse = (ensemble, moments), np.inf, 0, 0
+    chunks = -(-most // CHUNK)
+    updates = 0
+    for i in range(chunks):
+        rate = rates[1] + (rates[0] - rates[1]) * 0.5 * (1 + np.cos(np.pi * i / chunks))
+        ensemble, moments, _ = fit(
+            ensemble, moments, replay, trainer, CHUNK, rate, jax.random.fold_in(key, i), without=held
+        )
+        updates += CHUNK
+        loss = float(np.mean(held_out_loss(ensemble, replay, held)))
+        worse = 0 if loss < least else worse + 1
+        if loss < least:
+            best, least, done = (ensemble, moments), loss, updates
+        if worse >= PATIENCE:
+            break
+    return *best, done, least

@@ -1,0 +1,27 @@
+"""One step of an optimiser of Optax on a tree of parameters."""
+
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from ._jax import PLAN
+from .types import Scalar
+
+__all__ = ["descend"]
+
+Tree = TypeVar("Tree")
+
+
+def descend(
+    optimiser: optax.GradientTransformation, slopes: Tree, moments: Any, parameters: Tree, rate: float | Scalar
+) -> tuple[Tree, Any]:
+    """The parameters after a step down the slopes with this learning rate, and the optimiser's state.
+
+    The rate is not part of the optimiser, so that it may change without compiling anew.
+    """
+    with jax.numpy_dtype_promotion("standard"):  # Optax mixes types
+        changes, moments = optimiser.update(slopes, moments, parameters)
+    rate = jnp.asarray(rate, PLAN)
+    return jax.tree.map(lambda p, u: p - rate * u, parameters, changes), moments

@@ -1,0 +1,48 @@
+"""What can be chosen about gradients through the samples."""
+
+from dataclasses import dataclass
+
+from ...validation import Number, Whole, Word, declared, validate
+from .lagrangian import PENALTIES
+
+__all__ = ["GradientChoices"]
+
+
+@dataclass(frozen=True)
+class GradientChoices:
+    """The policy's network, its training between episodes, and the gate."""
+
+    policy_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the policy")
+    policy_layers: int = declared(Whole(1, 8), 2, "hidden layers of the policy")
+    policy_rate: float = declared(Number(0, 1), 3e-4, "learning rate of the policy")
+    updates: int = declared(Whole(1, 100_000), 10, "updates of the policy per episode, and between two checks")
+    each: int = declared(Whole(1, 10_000), 2, "episodes on every sample per update")
+    nominal: int = declared(Whole(1, 10_000), 6, "episodes on the nominal model per update")
+    unsteadiness: float = declared(
+        Number(0, 1), 0.1, "noise on the actions of the models' episodes while training, a share of half their range"
+    )
+    checks: int = declared(Whole(1, 1000), 3, "checks that a policy may fail before an earlier one is played")
+    check_starts: int = declared(Whole(1, 100_000), 16, "initial states of a check")
+    penalty: str = declared(
+        Word(PENALTIES), "augmented", "how constraints enter the objective: augmented Lagrangian, primal-dual, or fixed"
+    )
+    safety_weight: float = declared(Number(0), 5.0, "what all safety constraints together are worth")
+    curvature: float = declared(
+        Number(1e-9), 1.0, "c of the augmented Lagrangian; the weight itself of fixed penalties"
+    )
+    multiplier_rate: float = declared(Number(0), 0.1, "eta: by how much a multiplier follows its constraint per update")
+    multiplier_limit: float = declared(Number(0), 20.0, "multipliers are never above")
+    trust: float = declared(
+        Number(0), 10.0, "upper bound on J_sigma while training, which keeps policies near the data; 0 sets none"
+    )
+    trust_weight: float = declared(Number(0), 2.0, "what exceeding it is worth")
+    cloning_updates: int = declared(Whole(0, 10_000_000), 2000, "updates that clone the behaviour of the offline data")
+    offline_blocks: int = declared(
+        Whole(0, 100_000), 10, "most times the updates of an episode are made with the offline data alone"
+    )
+    offline_patience: int = declared(
+        Whole(1, 100_000), 2, "times without improvement on fresh samples after which that ends"
+    )
+
+    def __post_init__(self) -> None:
+        validate(self, "solver.")

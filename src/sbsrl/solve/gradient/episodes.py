@@ -1,0 +1,123 @@
+"""Whole episodes of a policy on models side by side: J_r, J_c and J_s, with gradients."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._jax import PLAN
+from ...belief.protocol import Rows, Samples, Steps
+from ...costs import Aggregation
+from ...model import Model
+from ...networks import Network
+from ...problem import Problem
+from ...types import Index, PRNGKey
+from .network_policy import Units, act
+
+__all__ = ["EachAsked", "Totals", "episodes", "rows_of"]
+
+
+class Totals(NamedTuple):
+    """What an episode gave on every row."""
+
+    rewards: Float[Array, " n"]
+    costs: Float[Array, "n k"]
+    """Aggregated as the task says."""
+    information: Float[Array, " n"]
+
+
+class EachAsked(eqx.Module):
+    """Models of any kind side by side: rows of every sample, then rows of the nominal model."""
+
+    problem: Problem
+    each: int = eqx.field(static=True)
+    nominal: int = eqx.field(static=True)
+
+    @property
+    def noise_size(self) -> int:
+        return 0
+
+    def steps(
+        self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"]
+    ) -> tuple[Steps, Float[Array, " n"]]:
+        count = x.shape[0] - self.nominal
+        parts = [self._nominal(x[count:], a[count:])]
+        if count and self.problem.samples is not None:
+            own = [part[:count].reshape(-1, self.each, part.shape[1]) for part in (x, a)]
+            numbers = jnp.arange(count // self.each, dtype=jnp.int32)
+            sampled = jax.vmap(self._sample, in_axes=(None, 0, 0, 0))(self.problem.samples, numbers, *own)
+            parts.insert(0, jax.tree.map(lambda part: part.reshape(count, *part.shape[2:]), sampled))
+        states, rewards, costs = (jnp.concatenate(side) for side in zip(*parts, strict=True))
+        return Steps(states, rewards, costs), jax.vmap(self.problem.uncertainty)(x, a)
+
+    def _sample(self, samples: Samples, m: Index, x: Array, a: Array) -> Steps:
+        return _asked(samples.member(m), x, a)
+
+    def _nominal(self, x: Array, a: Array) -> Steps:
+        return _asked(self.problem.nominal, x, a)
+
+
+def _asked(model: Model, x: Float[Array, "n dx"], a: Float[Array, "n da"]) -> Steps:
+    y = jax.vmap(model.__call__)(x, a)
+    return Steps(y, jax.vmap(model.reward)(x, a, y), jax.vmap(model.costs)(x, a, y))
+
+
+def rows_of(problem: Problem, each: int, nominal: int) -> Rows:
+    """So many rows of every sample, one sample after the other, then so many of the nominal model."""
+    source = problem.nominal if problem.samples is None else problem.samples
+    if beside := getattr(source, "beside", None):
+        rows: Rows = beside(0 if problem.samples is None else each, nominal)
+        return rows
+    return EachAsked(problem, each, nominal)
+
+
+def episodes(
+    network: Network,
+    units: Units,
+    rows: Rows,
+    starts: Float[Array, "n dx"],
+    problem: Problem,
+    horizon: int,
+    unsteadiness: float,
+    key: PRNGKey,
+) -> Totals:
+    """An episode of every row from its start. Everything can be differentiated with respect to the network.
+
+    All rows have noise of their own, which does not depend on the policy. `unsteadiness` is the standard deviation of
+    what is added to actions, in shares of half their range.
+    """
+    n, da = starts.shape[0], units.low.shape[0]
+    hand_key, noise_key = jax.random.split(key)
+    hands = unsteadiness * jax.random.normal(hand_key, (horizon, n, da), PLAN) if unsteadiness else None
+    noises = jax.random.normal(noise_key, (horizon, n, rows.noise_size), PLAN)
+    counted = jnp.arange(horizon, dtype=jnp.int32) < problem.steps
+
+    @jax.checkpoint
+    def step(carry: tuple[Array, Totals], now: tuple[Array | None, Array, Array]) -> tuple[tuple[Array, Totals], None]:
+        (x, totals), (hand, noise, counts) = carry, now
+        a = act(network, units, x, hand)
+        moved, uncertainty = rows.steps(x, a, noise)
+        earned = moved.rewards if problem.objective is None else jax.vmap(problem.objective)(x, a, moved.states)
+        after = Totals(
+            totals.rewards + earned,
+            _charged(totals.costs, moved.costs, problem.aggregations),
+            totals.information + jnp.where(counts, uncertainty, 0),
+        )
+        return (moved.states, after), None
+
+    (_, totals), _ = jax.lax.scan(step, (starts, _nothing(n, problem.aggregations)), (hands, noises, counted))
+    return totals
+
+
+def _charged(
+    total: Float[Array, "n k"], costs: Float[Array, "n k"], aggregations: tuple[Aggregation, ...]
+) -> Float[Array, "n k"]:
+    sums = jnp.array([how == "sum" for how in aggregations])
+    return jnp.where(sums[None], total + costs, jnp.maximum(total, costs))
+
+
+def _nothing(n: int, aggregations: tuple[Aggregation, ...]) -> Totals:
+    least = jnp.array([0.0 if how == "sum" else -jnp.inf for how in aggregations], PLAN)
+    return Totals(jnp.zeros(n, PLAN), jnp.broadcast_to(least[None], (n, len(aggregations))), jnp.zeros(n, PLAN))

@@ -1,0 +1,86 @@
+"""A policy that is a network, and its clone of a behaviour."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from ..._jax import PLAN
+from ...networks import Network, apply
+from ...optimisation import descend
+from ...policy import Metrics
+from ...types import Action, PRNGKey, Scalar, State
+
+__all__ = ["NetworkPolicy", "Units", "act", "clone"]
+
+INPUT_LIMIT = 5.0
+"""Inputs are clipped to so many standard deviations of the data."""
+
+
+class Units(eqx.Module):
+    """In which a policy's network sees states and gives actions."""
+
+    mean: Float[Array, " dx"]
+    std: Float[Array, " dx"]
+    low: Float[Array, " da"]
+    high: Float[Array, " da"]
+
+
+def act(
+    network: Network, units: Units, x: Float[Array, "n dx"], hand: Float[Array, "n da"] | None = None
+) -> Float[Array, "n da"]:
+    """The actions of a policy at these states, within their limits; `hand` is added, as shares of half the range."""
+    standard = (x - jnp.broadcast_to(units.mean, x.shape)) / jnp.broadcast_to(units.std, x.shape)
+    shares = jnp.tanh(apply(network, jnp.clip(standard, -INPUT_LIMIT, INPUT_LIMIT)))
+    if hand is not None:
+        shares = jnp.clip(shares + hand, -1.0, 1.0)
+    middle, half = (units.high + units.low) / 2, (units.high - units.low) / 2
+    return jnp.broadcast_to(middle, shares.shape) + jnp.broadcast_to(half, shares.shape) * shares
+
+
+class NetworkPolicy(eqx.Module):
+    """pi: a network of the state, without memory and without noise."""
+
+    network: Network
+    units: Units
+
+    def init(self) -> tuple[()]:
+        return ()
+
+    def act(self, x: State, state: tuple[()], key: PRNGKey) -> tuple[Action, tuple[()], Metrics]:
+        return _act(self, x), (), {}
+
+
+@eqx.filter_jit
+def _act(policy: NetworkPolicy, x: State) -> Action:
+    return act(policy.network, policy.units, x.astype(PLAN)[None])[0]
+
+
+CLONING_RATE, CLONING_BATCH = 1e-3, 256
+CLONING = optax.scale_by_adam()
+
+
+@eqx.filter_jit
+def clone(
+    network: Network,
+    units: Units,
+    states: Float[Array, "N dx"],
+    actions: Float[Array, "N da"],
+    updates: int,
+    key: PRNGKey,
+) -> Network:
+    """The network after learning to act as in the data: squared errors of actions, in shares of half their range."""
+    half = (units.high - units.low) / 2
+
+    def loss(network: Network, rows: Array) -> Scalar:
+        error = (act(network, units, states[rows]) - actions[rows]) / jnp.broadcast_to(half, actions[rows].shape)
+        return jnp.mean(error**2)
+
+    def update(carry: tuple[Network, optax.OptState], key: PRNGKey) -> tuple[tuple[Network, optax.OptState], None]:
+        network, moments = carry
+        rows = jax.random.randint(key, (CLONING_BATCH,), 0, states.shape[0])
+        return descend(CLONING, jax.grad(loss)(network, rows), moments, network, CLONING_RATE), None
+
+    (network, _), _ = jax.lax.scan(update, (network, CLONING.init(network)), jax.random.split(key, updates))
+    return network

@@ -1,0 +1,179 @@
+"""Updates of a policy network, and forecasts of what it will earn and cost on every sample."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from ..._jax import PLAN
+from ...networks import Network
+from ...optimisation import descend
+from ...problem import Problem
+from ...types import PRNGKey, Scalar
+from .episodes import Totals, episodes, rows_of
+from .lagrangian import penalty, updated
+from .network_policy import Units
+
+__all__ = ["Forecast", "Sizes", "Trained", "Weights", "constraints", "forecast", "train"]
+
+OPTIMISER = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
+
+
+class Sizes(NamedTuple):
+    """What is compiled into the programs."""
+
+    horizon: int
+    each: int
+    """Episodes on every sample per update."""
+    nominal: int
+    """Episodes on the nominal model per update."""
+    unsteadiness: float
+    updates: int
+    """Per call."""
+
+
+class Weights(NamedTuple):
+    """What the parts of the objective are worth."""
+
+    kind: str
+    rate: float
+    """Learning rate of the policy."""
+    return_scale: float
+    """The unit of J_r."""
+    total: float
+    """Of all safety constraints together, whether they are many or a single one on the mean."""
+    curvature: float
+    """c."""
+    multiplier_rate: float
+    multiplier_limit: float
+    trust: float
+    """An upper bound on J_s; 0 sets none."""
+    trust_weight: float
+
+
+class Trained(NamedTuple):
+    """What changes with every update."""
+
+    network: Network
+    moments: Any
+    multipliers: Float[Array, "C k"]
+    """Of the safety constraints."""
+    curiosity: Scalar
+    """The multiplier of the exploration constraint."""
+
+
+class Forecast(NamedTuple):
+    """What a policy does on the models, means over the initial states."""
+
+    reward: Scalar
+    """J_r(mu)."""
+    information: Scalar
+    """J_s(mu)."""
+    costs: Float[Array, "S k"]
+    """J_c(f^s)."""
+    sampled_rewards: Float[Array, " S"]
+    """J_r(f^s)."""
+
+
+def _summary(totals: Totals, each: int, nominal: int) -> Forecast:
+    count = totals.rewards.shape[0] - nominal
+    mine = slice(count, None) if nominal else slice(0, count)
+    sampled = Totals(*(part[:count].reshape(-1, max(each, 1), *part.shape[1:]) for part in totals))
+    return Forecast(
+        jnp.mean(totals.rewards[mine]),
+        jnp.mean(totals.information[mine]),
+        jnp.mean(sampled.costs, axis=1),
+        jnp.mean(sampled.rewards, axis=1),
+    )
+
+
+def constraints(problem: Problem, costs: Float[Array, "S k"], bounds: Float[Array, " k"]) -> Float[Array, "C k"]:
+    """g of every safety constraint, in units of the bounds: one per sample and cost, or one per cost on the mean."""
+    if problem.samples is None:
+        return jnp.zeros((0, costs.shape[1]), PLAN)
+    judged = costs if problem.constraint == "each" else jnp.mean(costs, axis=0, keepdims=True)
+    unit = jnp.maximum(jnp.abs(problem.bounds), SMALLEST_UNIT)
+    return (judged - bounds[None]) / unit[None]
+
+
+SMALLEST_UNIT = 1e-3
+
+
+def _starts(starts: Float[Array, "K dx"], samples: int, each: int, nominal: int) -> Float[Array, "n dx"]:
+    """The same initial states for every sample, and others for the nominal model."""
+    own = jnp.tile(starts[:each], (samples, 1))
+    return jnp.concatenate([own, starts[each : each + nominal]]).astype(PLAN)
+
+
+@eqx.filter_jit
+def forecast(
+    network: Network,
+    units: Units,
+    problem: Problem,
+    starts: Float[Array, "K dx"],
+    horizon: int,
+    nominal: int,
+    key: PRNGKey,
+) -> Forecast:
+    """Of the policy as it will be played, from all but the last of these states on every sample, from those on mu."""
+    each = starts.shape[0] - nominal
+    rows = rows_of(problem, each, nominal)
+    count = 0 if problem.samples is None else len(problem.samples)
+    totals = episodes(network, units, rows, _starts(starts, count, each, nominal), problem, horizon, 0.0, key)
+    return _summary(totals, each if count else 0, nominal)
+
+
+@eqx.filter_jit
+def train(
+    trained: Trained,
+    units: Units,
+    problem: Problem,
+    starts: Float[Array, "U K dx"],
+    bounds: Float[Array, " k"],
+    sizes: Sizes,
+    weights: Weights,
+    key: PRNGKey,
+) -> tuple[Trained, Forecast]:
+    """So many updates, each from initial states of its own, and the means of what was predicted meanwhile.
+
+    `bounds` are those that the constraints are held to now; they may be wider than the problem's own for a while.
+    """
+    rows = rows_of(problem, sizes.each, sizes.nominal)
+    count = 0 if problem.samples is None else len(problem.samples)
+
+    def loss(
+        network: Network, multipliers: Array, curiosity: Scalar, starts: Array, key: PRNGKey
+    ) -> tuple[Scalar, Any]:
+        own = _starts(starts, count, sizes.each, sizes.nominal)
+        totals = episodes(network, units, rows, own, problem, sizes.horizon, sizes.unsteadiness, key)
+        seen = _summary(totals, sizes.each if count else 0, sizes.nominal)
+        g, missing = constraints(problem, seen.costs, bounds), _missing(problem, seen.information)
+        safety = jnp.sum(penalty(weights.kind, multipliers, g, weights.curvature)) * weights.total / max(len(g), 1)
+        explore = jnp.where(problem.threshold > 0, penalty(weights.kind, curiosity, missing, weights.curvature), 0)
+        beyond = jnp.maximum(seen.information / weights.trust - 1, 0) if weights.trust else jnp.zeros((), PLAN)
+        value = -seen.reward / weights.return_scale + safety + explore + weights.trust_weight * beyond
+        return value.astype(PLAN), (seen, g, missing)
+
+    def update(state: Trained, now: tuple[Array, PRNGKey]) -> tuple[Trained, Forecast]:
+        starts, key = now
+        slopes, (seen, g, missing) = jax.grad(loss, has_aux=True)(
+            state.network, state.multipliers, state.curiosity, starts, key
+        )
+        usable = jnp.isfinite(optax.tree.norm(slopes))
+        slopes = jax.tree.map(lambda slope: jnp.where(usable, slope, 0), slopes)
+        network, moments = descend(OPTIMISER, slopes, state.moments, state.network, weights.rate)
+        kind, rate, limit = weights.kind, weights.multiplier_rate, weights.multiplier_limit
+        multipliers = updated(kind, state.multipliers, g, rate, limit)
+        curiosity = jnp.where(problem.threshold > 0, updated(kind, state.curiosity, missing, rate, limit), 0)
+        return Trained(network, moments, multipliers, curiosity), seen
+
+    trained, seen = jax.lax.scan(update, trained, (starts, jax.random.split(key, sizes.updates)))
+    return trained, jax.tree.map(lambda each: jnp.mean(each, axis=0), seen)
+
+
+def _missing(problem: Problem, information: Scalar) -> Scalar:
+    """g of the exploration constraint, in units of the threshold."""
+    return 1 - information / jnp.where(problem.threshold > 0, problem.threshold, 1)

@@ -1,0 +1,169 @@
+"""The ensemble as a belief: it learns what the data say, judges itself, and keeps its form."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import slider
+
+from sbsrl.behaviours import record
+from sbsrl.belief import protocol
+from sbsrl.belief.ensemble import EnsembleSettings
+from sbsrl.errors import UserError
+from sbsrl.leaves import check_form
+from sbsrl.prior import Prior
+from sbsrl.task import Task
+from sbsrl.transitions import Episode
+
+SMALL = {name.partition(".")[2]: value for name, value in slider.SMALL.items() if name.startswith("ensemble.")}
+
+
+def make_task(data) -> Task:
+    return slider.make(Prior("data", informative=True, data=data))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return record(slider.make(), slider.pusher, 15, jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def fresh(data):
+    return EnsembleSettings(**SMALL, noisy=False).create(make_task(data), 3, jax.random.key(1))
+
+
+@pytest.fixture(scope="module")
+def learned(fresh):
+    return fresh.prepared(jax.random.key(2))
+
+
+def test_it_keeps_the_protocols_and_has_no_confidence_sets(fresh):
+    for kind in (protocol.Belief, protocol.Prepared, protocol.Tested):
+        assert isinstance(fresh, kind)
+    assert not isinstance(fresh, protocol.Calibrated)
+
+
+def test_it_learns_dynamics_reward_and_cost(learned):
+    """One step from states of the data: 0.02 in place and speed, 0.05 in reward and cost."""
+    belief, metrics = learned
+    model = belief.nominal()
+    for place, speed, push in ((0.1, 0.0, 0.5), (0.4, 0.05, -0.5), (0.6, 0.02, 0.1)):
+        x, a = jnp.array([place, speed]), jnp.array([push])
+        y = slider.dynamics(x, a)
+        np.testing.assert_allclose(model(x, a), y, atol=0.02)
+        np.testing.assert_allclose(model.reward(x, a, y), slider.reward(x, a, y), atol=0.05)
+        np.testing.assert_allclose(model.costs(x, a, y), slider.costs(x, a, y), atol=0.05)
+    assert metrics["model_updates"] >= 50
+    assert 0 < metrics["held_out_loss"] < 0.3
+
+
+def test_it_is_less_sure_where_there_are_no_data(learned):
+    belief, _ = learned
+    uncertainty = belief.uncertainty()
+    near, far = (float(uncertainty(jnp.array(x), jnp.array([0.0]))) for x in ([0.3, 0.0], [-3.0, 0.8]))
+    assert far > 3 * near
+
+
+def test_learning_keeps_the_form_and_the_same_key_gives_the_same(fresh, learned):
+    check_form("the belief", fresh, learned[0])
+    again, _ = fresh.prepared(jax.random.key(2))
+    for one, other in zip(jax.tree.leaves(again), jax.tree.leaves(learned[0]), strict=True):
+        if isinstance(one, jax.Array):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.fixture
+def far_episode():
+    """The sled goes farther than any of the data, with the pushes of a policy that always pushes."""
+    x, states, costs = jnp.array([0.0, 0.0]), [], []
+    for _ in range(slider.HORIZON):
+        states.append(x)
+        y = slider.dynamics(x, jnp.array([0.4]))
+        costs.append(slider.costs(x, None, y))
+        x = y
+    return Episode(
+        np.array([*states, x]),
+        np.full((slider.HORIZON, 1), 0.4),
+        np.array([s[0] for s in states]),
+        np.array(costs),
+    )
+
+
+class Always(eqx.Module):
+    push: float
+
+    def init(self):
+        return ()
+
+    def act(self, x, state, key):
+        return jnp.full(1, self.push, x.dtype), (), {}
+
+
+def test_an_update_goes_on_from_what_was_learned(learned, far_episode):
+    """The new episode is predicted better afterwards, and the range of what is believed possible grows with it."""
+    belief, _ = learned
+    after = belief.update(far_episode.transitions, jax.random.key(3))
+    check_form("the belief", belief, after)
+    x, a = far_episode.states[-2], far_episode.actions[-1]
+    errors = [
+        np.abs(np.asarray(b.nominal()(jnp.array(x), jnp.array(a))) - far_episode.states[-1]).max()
+        for b in (belief, after)
+    ]
+    assert errors[1] < errors[0]
+    assert float(after.ensemble.range.high[0]) > float(belief.ensemble.range.high[0])
+    assert int(after.replay.episodes) == int(belief.replay.episodes) + 1
+
+
+def test_samples_are_drawn_anew_after_each_update(learned, far_episode):
+    belief, _ = learned
+    key = jax.random.key(9)
+    after = belief.update(far_episode.transitions, jax.random.key(3))
+    one, again, other = (b.samples(key, 4).weights for b in (belief, belief, after))
+    np.testing.assert_array_equal(one, again)
+    assert np.abs(one - other).min() > 0
+
+
+def test_a_cost_beyond_all_predictions_widens_the_samples(learned, far_episode):
+    belief, _ = learned
+    costly = far_episode._replace(costs=far_episode.costs + 5.0)
+    after, metrics = belief.tested(Always(0.4), costly, jax.random.key(4))
+    assert metrics["covered"] == 0
+    assert float(after.kappa) > float(belief.kappa)
+    np.testing.assert_allclose(metrics["kappa"], belief.kappa, rtol=1e-6)
+
+
+def test_a_cost_within_the_predictions_lets_them_shrink(learned):
+    belief, _ = learned
+    still = Episode(np.zeros((21, 2)), np.zeros((20, 1)), np.zeros(20), np.zeros((20, 1)))
+    after, metrics = belief.tested(Always(0.0), still, jax.random.key(4))
+    assert metrics["covered"] == 1
+    assert float(after.kappa) < float(belief.kappa)
+    assert metrics["predicted_mean"] <= metrics["predicted_most"]
+
+
+def test_an_episode_of_which_nothing_was_played_says_nothing(learned):
+    belief, _ = learned
+    nothing = Episode(np.zeros((1, 2)), np.zeros((0, 1)), np.zeros(0), np.zeros((0, 1)))
+    after, metrics = belief.tested(Always(0.0), nothing, jax.random.key(4))
+    assert (after, metrics) == (belief, {})
+
+
+def test_without_data_or_without_cost_in_them_it_refuses(data):
+    with pytest.raises(UserError, match="starts from offline data"):
+        EnsembleSettings(**SMALL).create(make_task(None), 3, jax.random.key(1))
+    free = data._replace(costs=np.zeros_like(data.costs))
+    with pytest.raises(UserError, match="no transition of the offline data of slider costs anything"):
+        EnsembleSettings(**SMALL).create(make_task(free), 3, jax.random.key(1))
+
+
+def test_one_episode_is_not_enough(data):
+    few = type(data)(*(part[:20] for part in data))._replace(costs=np.ones((20, 1)))
+    belief = EnsembleSettings(**SMALL).create(make_task(few), 3, jax.random.key(1))
+    with pytest.raises(UserError, match="at least two episodes"):
+        belief.prepared(jax.random.key(2))
+
+
+def test_swapped_limits_of_kappa_are_refused():
+    with pytest.raises(UserError, match="swap them"):
+        EnsembleSettings(kappa_least=3.0, kappa_most=1.0)

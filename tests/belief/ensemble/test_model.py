@@ -1,0 +1,138 @@
+"""Models made of an ensemble are what their formulas say."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from nets import array, make_ensemble
+
+from sbsrl.belief.ensemble.model import Combination, Disagreement, Samples
+from sbsrl.belief.ensemble.nets import Range, cost_of
+from sbsrl.belief.protocol import Renewable, Rows, SideBySide
+from sbsrl.model import KnownSignals, Model
+
+
+def inputs(getkey, n=6):
+    return jax.random.normal(getkey(), (n, 2), jnp.float32), jax.random.normal(getkey(), (n, 1), jnp.float32)
+
+
+def member(ensemble, m):
+    """Member m alone: mu + (f_m - mu)."""
+    return Combination(ensemble, jnp.eye(ensemble.nets.count, dtype=jnp.float32)[m])
+
+
+def test_they_keep_the_protocols(ensemble, getkey):
+    samples = Samples.draw(ensemble, 3, jnp.float32(2.0), False, getkey())
+    assert isinstance(samples.member(jnp.int32(0)), Model)
+    assert isinstance(samples, Renewable)
+    assert isinstance(samples, SideBySide)
+    assert isinstance(samples.beside(1, 1), Rows)
+
+
+def test_a_member_says_what_its_own_network_says(ensemble, getkey):
+    """Change in units of the data, reward likewise, cost through its link; the rest of the state follows."""
+    (x,), (a,) = inputs(getkey, 1)
+    said = ensemble.outputs(x[None], a[None])
+    for m in range(4):
+        model = member(ensemble, m)
+        y = model(x, a)
+        np.testing.assert_allclose(y, [x[1], x[1] + 0.5 * said.change[m, 0, 0] + 0.05], rtol=1e-5)
+        np.testing.assert_allclose(model.reward(x, a, y), 2 * said.reward[m, 0] + 0.3, rtol=1e-4)
+        np.testing.assert_allclose(model.costs(x, a, y), cost_of(said.logits[m, 0], ensemble.caps), rtol=1e-4)
+
+
+def test_the_nominal_model_is_the_mean_of_the_members(ensemble, getkey):
+    (x,), (a,) = inputs(getkey, 1)
+    nominal = Combination(ensemble, jnp.zeros(4, jnp.float32))
+    each = np.array([member(ensemble, m)(x, a) for m in range(4)])
+    np.testing.assert_allclose(nominal(x, a), each.mean(axis=0), atol=1e-5)
+
+
+def test_samples_have_kappa_squared_times_the_covariance_of_the_members(ensemble, getkey):
+    """20,000 samples: 5 % of the covariance."""
+    (x,), (a,) = inputs(getkey, 1)
+    said = ensemble.outputs(x[None], a[None])
+    parts = np.stack([said.change[:, 0, 0], said.reward[:, 0], said.logits[:, 0, 0]], axis=1)
+    samples = Samples.draw(ensemble, 20_000, jnp.float32(2.5), False, getkey())
+    drawn = parts.mean(axis=0) + np.asarray(samples.weights) @ (parts - parts.mean(axis=0))
+    np.testing.assert_allclose(drawn.mean(axis=0), parts.mean(axis=0), atol=0.05 * 2.5 * parts.std(axis=0).max())
+    wanted = 2.5**2 * np.cov(parts.T)
+    np.testing.assert_allclose(np.cov(drawn.T), wanted, atol=0.05 * np.abs(wanted).max())
+
+
+def test_members_as_samples_are_the_members_and_stay_so(ensemble, getkey):
+    (x,), (a,) = inputs(getkey, 1)
+    samples = Samples.draw(ensemble, 99, jnp.float32(1.0), True, getkey())
+    assert len(samples) == 4
+    for m in range(4):
+        np.testing.assert_allclose(samples.member(jnp.int32(m))(x, a), member(ensemble, m)(x, a), rtol=1e-6)
+    np.testing.assert_array_equal(samples.renewed(getkey()).weights, samples.weights)
+
+
+def test_renewed_samples_are_others_of_the_same_number(ensemble, getkey):
+    samples = Samples.draw(ensemble, 7, jnp.float32(2.0), False, getkey())
+    renewed = samples.renewed(getkey())
+    assert renewed.weights.shape == samples.weights.shape
+    assert np.abs(renewed.weights - samples.weights).min() > 0
+
+
+def test_rows_side_by_side_are_single_models(ensemble, getkey):
+    samples = Samples.draw(ensemble, 2, jnp.float32(2.0), False, getkey())
+    rows = samples.beside(2, 1)
+    x, a = inputs(getkey, 5)
+    moved, spread = rows.steps(x, a, jnp.zeros((5, 0), jnp.float32))
+    models = [samples.member(jnp.int32(s)) for s in (0, 0, 1, 1)] + [Combination(ensemble, jnp.zeros(4, jnp.float32))]
+    uncertainty = Disagreement(ensemble)
+    for i, model in enumerate(models):
+        y = model(x[i], a[i])
+        np.testing.assert_allclose(moved.states[i], y, atol=1e-5)
+        np.testing.assert_allclose(moved.rewards[i], model.reward(x[i], a[i], y), atol=1e-5)
+        np.testing.assert_allclose(moved.costs[i], model.costs(x[i], a[i], y), atol=1e-5)
+        np.testing.assert_allclose(spread[i], uncertainty(x[i], a[i]), atol=1e-5)
+
+
+def test_the_uncertainty_is_the_spread_of_the_members(ensemble, getkey):
+    x, a = inputs(getkey)
+    said = ensemble.outputs(x, a)
+    wanted = np.sqrt(np.var(np.asarray(said.change)[..., 0], axis=0) + 1e-8)
+    np.testing.assert_allclose(Disagreement(ensemble).many(x.T, a.T), wanted, rtol=1e-5)
+
+
+def test_predictions_stay_within_what_the_data_support(getkey):
+    narrow = Range(array(-0.2), array(0.3), jnp.float32(-0.1), jnp.float32(0.1))
+    ensemble = make_ensemble(range=narrow)
+    rows = Samples.draw(ensemble, 50, jnp.float32(30.0), False, getkey()).beside(1, 0)
+    moved, _ = rows.steps(*inputs(getkey, 50), jnp.zeros((50, 0), jnp.float32))
+    assert moved.states[:, 1].min() >= np.float32(-0.2)
+    assert moved.states[:, 1].max() <= np.float32(0.3)
+    assert np.abs(moved.rewards).max() <= np.float32(0.1)
+    assert moved.costs.min() >= 0
+    assert moved.costs.max() <= 8
+    assert moved.costs.max() > 4  # some combinations do say so
+
+
+def test_what_is_known_is_not_predicted(getkey):
+    known = KnownSignals(costs=lambda x, a, y: 3 * y[:1])
+    model = member(make_ensemble(known=known), 0)
+    (x,), (a,) = inputs(getkey, 1)
+    y = model(x, a)
+    np.testing.assert_allclose(model.costs(x, a, y), 3 * y[:1])
+
+
+def test_a_noisy_model_draws_with_the_predicted_variance(getkey):
+    """4,000 draws: 10 % of the deviation."""
+    ensemble = make_ensemble(noisy=True)
+    model = Combination(ensemble, jnp.zeros(4, jnp.float32))
+    (x,), (a,) = inputs(getkey, 1)
+    drawn = jax.vmap(lambda key: model.draw(x, a, key))(jax.random.split(getkey(), 4000))
+    raw = np.mean(np.asarray(ensemble.outputs(x[None], a[None]).spread)[:, 0, 0])
+    deviation = 0.5 * np.exp(0.5 * (-14 + 15 / (1 + np.exp(-raw))))
+    assert model.stochastic
+    np.testing.assert_allclose(np.std(drawn[:, 1]), deviation, rtol=0.1)
+    np.testing.assert_allclose(np.mean(drawn[:, 1]), model(x, a)[1], atol=4 * deviation / np.sqrt(4000))
+
+
+@pytest.mark.parametrize("logit", [-40.0, -2.0, 0.0, 3.0, 200.0])
+def test_costs_lie_between_nothing_and_their_cap_and_rise_with_the_logit(logit):
+    low, high = (cost_of(array(value), array(4.0))[0] for value in (logit, logit + 0.5))
+    assert 0 <= low <= high <= 4

@@ -1,0 +1,156 @@
+"""Runs with networks: an offline phase, then episodes; killed anywhere they end as if they had not been."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import slider
+
+from sbsrl import UserError, learn, resume
+from sbsrl.loop import context_of
+from sbsrl.runs import train
+from sbsrl.specification import Specification
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known():
+    with pytest.MonkeyPatch.context() as patch:
+        slider.register(patch.setitem)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, left):
+    """The run that nobody interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    return train(Specification.make("slider", "sbsrl", 0, "cpu", {}), folder), folder, left(folder)
+
+
+def test_it_learns_offline_then_plays_what_passed_its_check(whole):
+    result, folder, _ = whole
+    assert [record.phase for record in result.records] == ["exploit"] * 3 + ["final"]
+    offline = json.loads((folder / "offline.json").read_text())
+    assert offline["belief/model_updates"] > 0
+    for record in result.records:
+        assert record.feasible == (record.metrics["worst_sample"] <= record.budget) or record.metrics["origin"] > 0
+        assert {"checks", "origin", "predicted_return", "multiplier"} <= set(record.metrics)
+    for record in result.records[:-1]:
+        assert {"kappa", "covered", "predicted_most", "state_ratio"} <= set(record.metrics)
+    assert bool(result.learner.prepared)
+
+
+def test_nothing_that_was_learned_offline_is_lost_when_the_first_episode_begins(whole):
+    """The replay still has the offline episodes, and the clone is the prior policy."""
+    result, _, _ = whole
+    replay = result.learner.belief.replay
+    assert int(replay.episodes) == 12 + 3
+    assert int(replay.new.sum()) == 3
+
+
+PROGRAM = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+import slider
+slider.register()
+from sbsrl import loop
+from sbsrl.runs import folder as folders, train
+from sbsrl.specification import Specification
+
+def killed_before(owner, name, when):
+    function, calls = getattr(owner, name), []
+    def instead(*args, **options):
+        calls.append(1)
+        if len(calls) == when:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*args, **options)
+    setattr(owner, name, instead)
+
+killed_before({owner}, {name!r}, {when})
+train(Specification.make("slider", "sbsrl", 0, "cpu", {{}}), {out!r})
+"""
+
+MOMENTS = {
+    "in the offline phase": ("folders.RunFolder", "save_offline", 1),
+    "after the offline phase": ("folders.RunFolder", "keep", 1),
+    "between a trajectory and its line": ("folders.RunFolder", "add", 2),
+    "in the second episode": ("loop", "_updated", 2),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_process_resumes_exactly(moment, whole, tmp_path, left):
+    owner, name, when = MOMENTS[moment]
+    out = tmp_path / "run"
+    tests = str(Path(slider.__file__).parent)
+    source = PROGRAM.format(tests=tests, owner=owner, name=name, when=when, out=str(out))
+    ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    resume(out)
+    assert left(out) == whole[2]
+
+
+def test_runs_that_share_an_offline_seed_share_what_was_learned_offline_exactly(tmp_path):
+    """Seed and method are those of the run; the state that it starts from is that of the offline seed."""
+    started = []
+    for method, seed in (("sbsrl", 1), ("mean", 2), ("unsafe", 3)):
+        folder = tmp_path / method
+        learn("slider", method, seed=seed, offline_seed=7, episodes=1, out=folder)
+        started.append(json.loads((folder / "offline.json").read_text()))
+    assert started[0] == started[1] == started[2]
+    alone = learn("slider", seed=7, episodes=1, out=tmp_path / "alone")
+    assert json.loads((tmp_path / "alone" / "offline.json").read_text()) == started[0]
+    assert alone.records
+
+
+def test_a_policy_of_a_run_is_called_with_an_observation(whole):
+    result, _, _ = whole
+    action = result.policy(np.array([0.1, 0.0]))
+    assert action.shape == (1,)
+    assert np.abs(action) <= 1
+
+
+def test_methods_differ_in_their_constraint_only(tmp_path):
+    problems = {}
+    for method in ("sbsrl", "mean", "unsafe"):
+        spec = Specification.make("slider", method, 0, "cpu", {})
+        experiment, learner = spec.start()
+        problems[method] = experiment.method.problem(context_of(experiment, learner))
+    assert problems["sbsrl"].constraint == "each"
+    assert problems["mean"].constraint == "mean"
+    np.testing.assert_array_equal(problems["sbsrl"].samples.weights, problems["mean"].samples.weights)
+    assert problems["unsafe"].samples is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"data": "nobody:3:0"}, "no behaviour of slider 'nobody'"),
+        ({"data": "pusher:0:0"}, "episodes=0 is out of range"),
+        ({"belief.networks": 1}, "networks=1 is out of range"),
+        ({"solver.penalty": "none"}, "penalty"),
+    ],
+)
+def test_nonsense_is_refused_in_a_sentence(changes, complaint):
+    with pytest.raises(UserError, match=complaint):
+        learn("slider", **changes)
+
+
+def test_a_second_run_of_the_same_kind_compiles_nothing():
+    compiled = []
+
+    def listener(name, *_, **__):
+        if "backend_compile" in name:
+            compiled.append(name)
+
+    learn("slider", seed=5)
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        learn("slider", seed=6)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listener)
+    assert not compiled

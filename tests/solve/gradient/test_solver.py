@@ -1,0 +1,196 @@
+"""The solver finds known optima, lets nothing be played that was not checked, and remembers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from known_problems import Parametric, known, make_problem, solver
+
+from sbsrl.leaves import check_form
+from sbsrl.solve.gradient.network_policy import NetworkPolicy
+from sbsrl.solve.gradient.solver import CLONED, PASSED, TRAINED
+from sbsrl.solve.protocol import Attentive, Preparing, Solver
+from sbsrl.transitions import Episode, Transitions
+
+HORIZON = 8
+
+
+def somewhere(key):
+    return jax.random.uniform(key, (1,), jnp.float64, -1.0, 1.0)
+
+
+def solved(problem, chosen, blocks, seed=0):
+    """The solution after so many solves."""
+    state = chosen.init(jax.random.key(seed))
+    for i in range(blocks):
+        solution, state = chosen.solve(problem, state, jax.random.fold_in(jax.random.key(seed), i))
+    return solution, state
+
+
+def test_it_keeps_the_protocols():
+    chosen = solver(somewhere, HORIZON)
+    for protocol in (Solver, Preparing, Attentive):
+        assert isinstance(chosen, protocol)
+
+
+def test_a_linear_quadratic_problem_is_solved():
+    """x' = x + a, r = -(y^2 + a^2 / 2): the gains of Riccati's recursion earn E[-p x_0^2]. Within 3 %."""
+    model = known(lambda x, a: x + a, lambda x, a, y: -(y[0] ** 2) - 0.5 * a[0] ** 2, lambda x, a, y: 0 * x)
+    p = 0.0
+    for _ in range(HORIZON):
+        p = (1 + p) - (1 + p) ** 2 / (0.5 + 1 + p)
+    problem = make_problem(model, None, 1.0, HORIZON)
+    solution, _ = solved(problem, solver(somewhere, HORIZON, nominal=16), 8)
+    xs = np.linspace(-1, 1, 41)
+    earned = np.mean([played(model, solution.policy, x) for x in xs])
+    np.testing.assert_allclose(earned, -p * np.mean(xs**2), rtol=0.03)
+
+
+def played(model, policy, x):
+    x, total = jnp.array([x]), 0.0
+    for _ in range(HORIZON):
+        a, _, _ = policy.act(x, (), jax.random.key(0))
+        a = a.astype(x.dtype)
+        y = model(x, a)
+        total, x = total + float(model.reward(x, a, y)), y
+    return total
+
+
+def two_states(price=1.0):
+    """A CMDP of two states, idle and busy: a is how much of the next step is spent busy, which earns and costs."""
+    return known(
+        lambda x, a: (1 + a) / 2,
+        lambda x, a, y: y[0],
+        lambda x, a, y: price * y,
+    )
+
+
+def at_rest(key):
+    return jnp.zeros(1)
+
+
+@pytest.mark.parametrize("kind", ["augmented", "fixed"])
+def test_a_constrained_optimum_is_found(kind):
+    """Busy time earns 1 and costs 1 per step: under a budget of 2 no policy earns more than 2. Within 4 %."""
+    problem = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states()), 2.0, HORIZON)
+    chosen = solver(at_rest, HORIZON, budget=2.0, return_scale=HORIZON, penalty=kind, multiplier_rate=0.05, checks=1)
+    found = []
+    state = chosen.init(jax.random.key(0))
+    for i in range(14):
+        state, seen = chosen._block(problem, state, jax.random.fold_in(jax.random.key(1), i))
+        found.append(float(seen.reward))
+    np.testing.assert_allclose(np.mean(found[-4:]), 2.0, rtol=0.04)
+    assert (float(state.multipliers[0]) > 0.01) == (kind == "augmented")
+
+
+def test_the_worst_sample_decides_or_the_mean_does():
+    """Prices 0.5 and 2, budget 2: busy time is at most 1 if each must keep it, 1.6 if their mean must. Within 6 %."""
+    prices = jnp.array([0.5, 2.0], jnp.float32)
+    earned = {}
+    for how in ("each", "mean"):
+        problem = make_problem(two_states(), Parametric(prices, two_states), 2.0, HORIZON, constraint=how)
+        chosen = solver(at_rest, HORIZON, budget=2.0, return_scale=HORIZON, multiplier_rate=0.05, checks=1)
+        state = chosen.init(jax.random.key(0))
+        rewards = []
+        for i in range(16):
+            state, seen = chosen._block(problem, state, jax.random.fold_in(jax.random.key(1), i))
+            rewards.append(float(seen.reward))
+        earned[how] = np.mean(rewards[-4:])
+    np.testing.assert_allclose(earned["each"], 1.0, rtol=0.06)
+    np.testing.assert_allclose(earned["mean"], 1.6, rtol=0.06)
+
+
+def test_information_is_gathered_if_it_is_demanded():
+    """Only pushing to the left teaches, and only pushing to the right earns."""
+    model = known(lambda x, a: x, lambda x, a, y: a[0], lambda x, a, y: 0 * x)
+    taught = lambda x, a: jnp.maximum(-a[0], 0)  # noqa: E731
+    problem = make_problem(model, None, 1.0, HORIZON, threshold=4.0, uncertainty=taught)
+    chosen = solver(at_rest, HORIZON, return_scale=HORIZON, multiplier_rate=0.05)
+    solution, state = solved(problem, chosen, 12)
+    np.testing.assert_allclose(solution.evaluation.information, 4.0, rtol=0.1)
+    assert float(state.curiosity) > 0.1
+    greedy, _ = solved(problem.demanding(jnp.float32(0.0), HORIZON), chosen, 12)
+    assert float(greedy.evaluation.information) == 0
+    assert float(greedy.evaluation.value) > 0.8 * HORIZON
+
+
+def test_a_trust_region_bounds_the_information():
+    model = known(lambda x, a: x, lambda x, a, y: a[0], lambda x, a, y: 0 * x)
+    problem = make_problem(model, None, 1.0, HORIZON, uncertainty=lambda x, a: jnp.abs(a[0]))
+    near, _ = solved(problem, solver(at_rest, HORIZON, return_scale=HORIZON, trust=3.0, trust_weight=10.0), 8)
+    np.testing.assert_allclose(near.evaluation.information, 3.0, rtol=0.1)
+
+
+HOPELESS = make_problem(two_states(), Parametric(jnp.full(2, 100.0, jnp.float32), two_states), 0.01, HORIZON)
+
+
+def cheap_episode(total):
+    states = np.zeros((HORIZON + 1, 1))
+    return Episode(states, np.zeros((HORIZON, 1)), np.zeros(HORIZON), np.full((HORIZON, 1), total / HORIZON))
+
+
+def test_what_fails_every_check_is_not_played():
+    """Instead the last policy that passed and was cheap, at first the clone; which is forgotten if it was dear."""
+    chosen = solver(at_rest, HORIZON, budget=2.0, updates=2, checks=3)
+    state = chosen.init(jax.random.key(0))
+    solution, state = chosen.solve(HOPELESS, state, jax.random.key(1))
+    assert solution.metrics["checks"] == 3
+    assert int(state.origin) == CLONED
+    assert float(solution.evaluation.violation) > 0
+    assert same(solution.policy.network, state.cloned)
+    easy = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states(0.0)), 2.0, HORIZON)
+    solution, state = chosen.solve(easy, state, jax.random.key(2))
+    assert (int(state.origin), solution.metrics["checks"]) == (TRAINED, 1)
+    passed = state.network
+    state = chosen.observed(state, cheap_episode(0.5))
+    solution, state = chosen.solve(HOPELESS, state, jax.random.key(3))
+    assert int(state.origin) == PASSED
+    assert same(solution.policy.network, passed)
+    state = chosen.observed(state, cheap_episode(1.9))
+    assert same(state.passed, state.cloned)
+
+
+def test_a_policy_that_was_dear_is_not_one_to_come_back_to():
+    chosen = solver(at_rest, HORIZON, budget=2.0, updates=2)
+    state = chosen.init(jax.random.key(0))
+    easy = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states(0.0)), 2.0, HORIZON)
+    _, state = chosen.solve(easy, state, jax.random.key(2))
+    assert same(chosen.observed(state, cheap_episode(1.2)).passed, state.cloned)
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
+
+
+def test_the_offline_phase_clones_the_behaviour_and_improves_it():
+    """The data push to a = 0.5 (1 - x); 300 updates: 0.05. Then the reward of pushing right is followed."""
+    x = np.linspace(-1, 1, 200)[:, None]
+    data = Transitions(x, 0.5 * (1 - x), x, np.zeros(200), np.zeros((200, 1)), np.zeros(200, bool))
+    model = known(lambda x, a: x, lambda x, a, y: a[0], lambda x, a, y: 0 * x)
+    problem = make_problem(model, Parametric(jnp.ones(2, jnp.float32), lambda s: model), 1.0, HORIZON)
+    chosen = solver(somewhere, HORIZON, return_scale=HORIZON, data=data, cloning_updates=600, offline_blocks=3)
+    before = chosen.init(jax.random.key(0))
+    state, metrics = chosen.prepare(problem, before, jax.random.key(1))
+    check_form("the state", before, state)
+    act = lambda network, x: float(policy_of(chosen, network).act(jnp.array([x]), (), jax.random.key(0))[0][0])  # noqa: E731
+    for place in (-0.8, 0.0, 0.8):
+        assert act(state.cloned, place) == pytest.approx(0.5 * (1 - place), abs=0.05)
+    assert act(state.network, 0.0) > act(state.cloned, 0.0) + 0.2
+    assert metrics["offline_score"] > metrics["clone_score"]
+    assert metrics["offline_updates"] == 150
+
+
+def policy_of(chosen, network):
+    return NetworkPolicy(network, chosen.units)
+
+
+def test_offline_training_ends_when_fresh_samples_say_it_got_worse():
+    """On the nominal model pushing right earns; on every sample it costs ten times that."""
+    x = np.linspace(-1, 1, 50)[:, None]
+    data = Transitions(x, 0 * x, x, np.zeros(50), np.zeros((50, 1)), np.zeros(50, bool))
+    earn = lambda s: known(lambda x, a: x, lambda x, a, y: s * a[0], lambda x, a, y: 0 * x)  # noqa: E731
+    problem = make_problem(earn(1.0), Parametric(jnp.full(2, -10.0, jnp.float32), earn), 1.0, HORIZON)
+    chosen = solver(somewhere, HORIZON, data=data, offline_blocks=9, offline_patience=2)
+    state, metrics = chosen.prepare(problem, chosen.init(jax.random.key(0)), jax.random.key(1))
+    assert metrics["offline_updates"] == 0
+    assert same(state.network, state.cloned)
