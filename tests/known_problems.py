@@ -50,7 +50,7 @@ def units(dx=1, low=-1.0, high=1.0):
     return Units(jnp.zeros(dx, jnp.float32), jnp.ones(dx, jnp.float32), low * one, high * one)
 
 
-def solver(start, horizon, budget=1.0, return_scale=1.0, data=None, **choices):
+def solver(start, horizon, budget=1.0, return_scale=1.0, data=None, reliable=True, **choices):
     usual = {"trust": 0.0, "updates": 50, "policy_rate": 1e-2, "unsteadiness": 0.0, "policy_width": 16, "each": 1}
     return PolicyGradient(
         start=start,
@@ -60,5 +60,6 @@ def solver(start, horizon, budget=1.0, return_scale=1.0, data=None, **choices):
         aggregations=("sum",),
         horizon=horizon,
         return_scale=return_scale,
+        reliable=reliable,
         choices=GradientChoices(**{**usual, **choices}),
     )

@@ -111,5 +111,6 @@ def make(prior=PRIORS["data"], budgets=(1.0,)):
         prior=prior,
         behaviours={"pusher": pusher},
         equations=EQUATIONS,
+        simulated=True,
         safe_action=(0.0,),
     )

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import UserError
 from .validation import Number, Numbers, Word, declared, validate
 
-__all__ = ["AGGREGATIONS", "Aggregation", "Cost", "aggregate", "violation"]
+__all__ = ["AGGREGATIONS", "Aggregation", "Cost", "aggregate", "total", "violation"]
 
 Aggregation = Literal["sum", "statewise"]
 AGGREGATIONS: tuple[str, ...] = get_args(Aggregation)
@@ -19,6 +20,13 @@ AGGREGATIONS: tuple[str, ...] = get_args(Aggregation)
 def aggregate(costs: Float[Array, " T"], how: Aggregation) -> Float[Array, ""]:
     """The cost of a trajectory: J_c = sum_t c_t (`sum`), or max_t c_t, a bound on every step (`statewise`)."""
     return jnp.sum(costs) if how == "sum" else jnp.max(costs)
+
+
+def total(costs: Float[np.ndarray, " T"], how: Aggregation) -> float:
+    """The same of costs that were recorded; what was not played costs nothing."""
+    if not len(costs):
+        return 0.0
+    return float(np.sum(costs) if how == "sum" else np.max(costs))
 
 
 def violation(cost: float, budget: float) -> float:

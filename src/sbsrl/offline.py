@@ -148,7 +148,7 @@ def find_data(task: Task, data: str) -> OfflineData:
     behaviour, episodes, seed = RECIPE.fullmatch(data).groups()  # type: ignore[union-attr]
     if behaviour not in task.behaviours:
         raise unknown(f"behaviour of {task.name}", behaviour, task.behaviours)
-    if task.equations is None:
+    if not task.simulated:
         raise UserError(
             f"data={data} would play episodes on the true {task.name}, which is no simulation: collect them with "
             "'sbsrl collect', and give the file."

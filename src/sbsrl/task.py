@@ -18,7 +18,7 @@ from .policy import Policy
 from .prior import Prior
 from .structure import Structure
 from .types import Dynamics, PRNGKey, State, StepFunction
-from .validation import Function, Instance, Number, Numbers, Whole, Word, Words, declared, validate
+from .validation import Function, Instance, Number, Numbers, Switch, Whole, Word, Words, declared, validate
 
 __all__ = ["Equations", "Limits", "Task", "TaskSettings"]
 
@@ -96,6 +96,8 @@ class Task:
     """The policies among which one may be searched for whole episodes."""
     sample_state: Callable[[PRNGKey], State] | None = declared(Function(optional=True), None)
     """Draws a state at which a simulator could be asked for a step; None where there is nothing to ask."""
+    simulated: bool = declared(Switch(), False)
+    """Whether `open` gives a simulation, which may be played for data and for comparison without harm."""
     safe_action: tuple[float, ...] | None = None
     """What is sent when an episode is cut short; None sends the action of the prior's policy, if there is one."""
 

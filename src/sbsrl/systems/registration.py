@@ -13,6 +13,7 @@ ENVIRONMENTS = {
     "sbsrl/Cartpole-v0": "cartpole",
     "sbsrl/Ledge-v0": "ledge",
     "sbsrl/RaceCar-v0": "race-car",
+    "sbsrl/RWRLCartpole-v0": "rwrl-cartpole",
 }
 """Which task is behind which name."""
 

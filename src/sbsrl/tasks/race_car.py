@@ -344,5 +344,6 @@ def make(prior: Prior, budgets: tuple[float, ...], settings: RaceCarSettings = U
         structure=STRUCTURE,
         behaviours=BEHAVIOURS,
         equations=equations,
+        simulated=True,
         safe_action=(0.0, 0.0),
     )

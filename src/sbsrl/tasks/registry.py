@@ -57,6 +57,10 @@ TASKS = {
     "ledge": TaskEntry(
         "push a sled towards a ledge: small enough for the theory's own numbers (GP, certified)", "sbsrl.tasks.ledge"
     ),
+    "rwrl-cartpole": TaskEntry(
+        "swing up a pole on a cart that should stay near the middle, on MuJoCo (ensemble, appendix G)",
+        "sbsrl.tasks.rwrl_cartpole",
+    ),
     "race-car": TaskEntry(
         "drive a small race car around obstacles to a goal (ensemble, appendix G)", "sbsrl.tasks.race_car"
     ),

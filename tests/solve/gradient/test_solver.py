@@ -194,3 +194,14 @@ def test_offline_training_ends_when_fresh_samples_say_it_got_worse():
     state, metrics = chosen.prepare(problem, chosen.init(jax.random.key(0)), jax.random.key(1))
     assert metrics["offline_updates"] == 0
     assert same(state.network, state.cloned)
+
+
+def test_a_clone_of_data_beyond_the_budget_is_played_only_if_it_violates_less():
+    """Busy time is dear on all samples, and idle time not free; the clone is busy, what was trained is not."""
+    dear_model = lambda s: known(lambda x, a: (1 + a) / 2, lambda x, a, y: y[0], lambda x, a, y: s * (y + 0.2))  # noqa: E731
+    dear = make_problem(two_states(), Parametric(jnp.full(2, 10.0, jnp.float32), dear_model), 0.01, HORIZON)
+    for reliable, origin in ((True, CLONED), (False, TRAINED)):
+        chosen = solver(at_rest, HORIZON, budget=0.01, reliable=reliable, safety_weight=100.0, updates=100, checks=1)
+        solution, state = chosen.solve(dear, chosen.init(jax.random.key(0)), jax.random.key(1))
+        assert int(state.origin) == origin
+        assert float(solution.evaluation.violation) > 0

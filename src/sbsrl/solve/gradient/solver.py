@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from ..._jax import PLAN
 from ...belief.protocol import Renewable
-from ...costs import Aggregation
+from ...costs import Aggregation, total
 from ...networks import Network, init_network
 from ...policy import Metrics
 from ...problem import Evaluation, Problem
@@ -61,6 +61,8 @@ class PolicyGradient:
     horizon: int
     return_scale: float
     """The unit of J_r."""
+    reliable: bool
+    """Whether the data keep within the budget on average, so that their clone can be fallen back to."""
     choices: GradientChoices
 
     def init(self, key: PRNGKey) -> SolverState:
@@ -103,19 +105,22 @@ class PolicyGradient:
         """Trains on, then checks with samples and initial states that training has not seen, until one check passes.
 
         If none does, what is played is the last policy that passed and then really cost little, at first the prior's.
+        Data that cost more than the budget make no prior policy to rely on: then it is whichever violates less.
         """
         for i in range(self.choices.checks):
             train_key, check_key = jax.random.split(jax.random.fold_in(key, i))
             state, seen = self._block(problem, state, train_key)
-            found = self._checked(problem, state.network, check_key)
-            if passed := self._violation(problem, found) <= 0:
+            found, origin = self._checked(problem, state.network, check_key), TRAINED
+            if self._violation(problem, found) <= 0:
                 break
-        last = jnp.asarray(CLONED if _same(state.passed, state.cloned) else PASSED, jnp.int32)
-        state = state._replace(
-            played=state.network if passed else state.passed, origin=jnp.asarray(TRAINED, jnp.int32) if passed else last
-        )
-        if not passed:
-            found = self._checked(problem, state.played, jax.random.fold_in(key, self.choices.checks))
+        else:
+            earlier = self._checked(problem, state.passed, jax.random.fold_in(key, self.choices.checks))
+            cloned = _same(state.passed, state.cloned)
+            better = self._violation(problem, earlier) <= self._violation(problem, found)
+            if better or not cloned or self.reliable:
+                found, origin = earlier, CLONED if cloned else PASSED
+        played = state.network if origin == TRAINED else state.passed
+        state = state._replace(played=played, origin=jnp.asarray(origin, jnp.int32))
         evaluation = Evaluation(found.reward, jnp.asarray(self._violation(problem, found)), found.information)
         metrics = {
             "checks": i + 1,
@@ -131,11 +136,8 @@ class PolicyGradient:
 
     def observed(self, state: SolverState, episode: Episode) -> SolverState:
         """After an episode of its policy: one that cost little is one to come back to, another one is forgotten."""
-        totals = [
-            float(np.sum(episode.costs[:, i]) if how == "sum" else np.max(episode.costs[:, i], initial=-np.inf))
-            for i, how in enumerate(self.aggregations)
-        ]
-        little = all(total <= GOOD * budget for total, budget in zip(totals, self.budgets, strict=True))
+        costs = [total(episode.costs[:, i], how) for i, how in enumerate(self.aggregations)]
+        little = all(cost <= GOOD * budget for cost, budget in zip(costs, self.budgets, strict=True))
         if little:
             return state._replace(passed=state.played)
         return state._replace(passed=state.cloned) if int(state.origin) == PASSED else state

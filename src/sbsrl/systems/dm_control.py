@@ -1,0 +1,82 @@
+"""Tasks of the DeepMind Control Suite, MuJoCo in C, as environments with a cost."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from jaxtyping import Float
+
+from ..errors import UserError
+
+__all__ = ["DMControlEnv"]
+
+Vector = Float[np.ndarray, " n"]
+
+
+class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+    """A task of the suite; an action is held for some steps of it, whose rewards and costs are summed.
+
+    The observation is all that the task observes, flattened in its order. `cost(physics)` is charged after each of
+    the suite's steps. Episodes have a fixed length; nothing terminates. The randomness of an episode is that of
+    `reset(seed)`.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (Gymnasium's own declaration)
+
+    def __init__(self, domain: str, task: str, cost: Callable[[Any], float], steps: int, repeat: int = 1) -> None:
+        """`steps` of the suite are an episode, of which an action takes `repeat`."""
+        self._env, self._cost, self._repeat, self._steps = _load(domain, task), cost, repeat, steps
+        spec = self._env.action_spec()
+        self.action_space = gymnasium.spaces.Box(spec.minimum, spec.maximum, dtype=np.float64)
+        size = sum(int(np.prod(each.shape)) for each in self._env.observation_spec().values())
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
+        self._done = 0
+        self._begun = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
+        super().reset(seed=seed)
+        number = int(self.np_random.integers(2**32)) if seed is None else seed % 2**32
+        self._env.task.random.seed(number)
+        self._done, self._begun = 0, True
+        return _flat(self._env.reset().observation), {}
+
+    def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+        if not self._begun:
+            raise gymnasium.error.ResetNeeded("call reset() before the first step().")
+        a = self._read(action)
+        reward = cost = 0.0
+        for _ in range(self._repeat):
+            now = self._env.step(a)
+            reward += float(now.reward or 0.0)
+            cost += float(self._cost(self._env.physics))
+        self._done += self._repeat
+        return _flat(now.observation), reward, False, self._done >= self._steps, {"cost": cost}
+
+    def _read(self, action: Any) -> Vector:
+        a = np.asarray(action, float)
+        if a.shape != self.action_space.shape:
+            raise UserError(f"an action has shape {a.shape}; give one of shape {self.action_space.shape}.")
+        if not np.isfinite(a).all():
+            raise UserError(f"the action {a.tolist()} is not finite; give numbers.")
+        return a
+
+    def close(self) -> None:
+        self._env.close()
+
+
+def _load(domain: str, task: str) -> Any:
+    os.environ.setdefault("MUJOCO_GL", "disabled")  # nothing is drawn, and looking for a display takes time
+    try:
+        from dm_control import suite  # noqa: PLC0415  (an extra: only who uses it needs it)
+    except ImportError as error:
+        raise UserError(
+            f"the task {domain} {task} needs MuJoCo and dm-control ({error}); install them with "
+            "pip install 'sbsrl[mujoco]'."
+        ) from None
+    return suite.load(domain, task)
+
+
+def _flat(observation: Any) -> Vector:
+    return np.concatenate([np.ravel(part) for part in observation.values()]).astype(np.float64)
