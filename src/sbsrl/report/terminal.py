@@ -100,13 +100,19 @@ class Terminal:
             soft_wrap=True,
         )
         if record.infeasible_plans:
-            self.console.print(
-                f"       [yellow]{record.infeasible_plans} plans were infeasible: no candidate met the tightened "
-                f"budget on every sample (by up to {record.worst_plan:.3g}); the least-violating was followed.[/]",
-                highlight=False,
-            )
+            self.console.print(f"       [yellow]{_infeasible(record)}[/]", highlight=False)
         for text in filter(None, (record.reason, record.calibration_warning)):
             self.console.print(f"       [yellow]{escape(text)}.[/]", highlight=False)
+
+
+def _infeasible(record: Record) -> str:
+    """What was done for want of something feasible."""
+    beyond = f"by up to {record.worst_plan:.3g}"
+    if "checks" in record.metrics:
+        return f"no policy passed its checks; the one that was played exceeds the budget on fresh samples {beyond}."
+    plans = f"{record.infeasible_plans} plan{'s were' if record.infeasible_plans > 1 else ' was'} infeasible"
+    then = "the least-violating was followed"
+    return f"{plans}: no candidate met the tightened budget on every sample ({beyond}); {then}."
 
 
 def summary_table(view: RunView, waited: float | None = None) -> Table:

@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ..costs import beyond_budget
 from ..errors import UserError
 from ..loop import Experiment
 from ..premises import premises_of, task_facts, unbounded_returns, uncertifiable
 from ..record import Interruption, Record
+from ..task import Task
 from ..theory.assumptions import Assumption, assumptions
 from ..theory.calculator import Calculator
 from ..theory.conclusions import FOR_SAFETY
 from ..theory.words import number, power
+from ..transitions import Transitions
 
 __all__ = ["certificate", "first_episode_warning"]
 
@@ -27,12 +30,23 @@ NOT_CHECKED = (
 
 def first_episode_warning(experiment: Experiment) -> str | None:
     """A plain word for runs whose first episode nothing can make safe."""
-    if experiment.task.prior.informative:
-        return None
+    task = experiment.task
+    if task.prior.informative:
+        return None if task.prior.data is None else _beyond_budget(task, task.prior.data)
     return (
         f"prior '{experiment.task.prior.name}': nothing is known of the system, so episode 0 is not certified to be "
         "safe, and no choice of settings can make it so. Use a prior on anything that can break."
     )
+
+
+def _beyond_budget(task: Task, data: Transitions) -> str | None:
+    """That the offline data themselves cost too much, in words; None if they do not."""
+    for cost, mean in beyond_budget(task.costs, data):
+        return (
+            f"an episode of the offline data costs {mean:.4g} on average, and the budget is {cost.budget:g} "
+            f"({cost.name}): whoever made them is no policy to fall back to."
+        )
+    return None
 
 
 class _Theory(NamedTuple):

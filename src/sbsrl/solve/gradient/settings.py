@@ -8,9 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._jax import PLAN
-from ...costs import total
+from ...costs import beyond_budget
 from ...task import Task
-from ...transitions import Transitions, split_episodes
 from .choices import GradientChoices
 from .network_policy import Units
 from .solver import PolicyGradient
@@ -19,16 +18,6 @@ __all__ = ["GradientSettings"]
 
 LEAST_STD = 0.05
 """What does not vary in the data is not divided by nothing."""
-
-
-def beyond_budget(task: Task, data: Transitions) -> dict[str, float]:
-    """The mean cost of an episode of these data, by name, of those costs of which it exceeds the budget."""
-    played = split_episodes(data)
-    means = {
-        cost.name: float(np.mean([total(each.costs[:, i], cost.aggregation) for each in played]))
-        for i, cost in enumerate(task.costs)
-    }
-    return {cost.name: means[cost.name] for cost in task.costs if means[cost.name] > cost.budget}
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,7 @@ class GradientSettings(GradientChoices):
             aggregations=tuple(cost.aggregation for cost in task.costs),
             horizon=task.horizon,
             return_scale=scale,
-            reliable=data is not None and not beyond_budget(task, data),
+            reliable=data is not None and not beyond_budget(task.costs, data),
             choices=self,
         )
 
