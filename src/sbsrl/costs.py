@@ -1,7 +1,6 @@
 """Costs: what a step is charged, how an episode's cost is formed from its steps, and how much it may be."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -10,10 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import UserError
-from .transitions import Transitions, split_episodes
 from .validation import Number, Numbers, Word, declared, validate
 
-__all__ = ["AGGREGATIONS", "Aggregation", "Cost", "aggregate", "beyond_budget", "total", "violation"]
+__all__ = ["AGGREGATIONS", "Aggregation", "Cost", "aggregate", "total", "violation"]
 
 Aggregation = Literal["sum", "statewise"]
 AGGREGATIONS: tuple[str, ...] = get_args(Aggregation)
@@ -55,10 +53,3 @@ class Cost:
     def least(self, horizon: int) -> float:
         """The smallest aggregated cost that an episode of so many steps can have."""
         return self.limits[0] * horizon if self.aggregation == "sum" else self.limits[0]
-
-
-def beyond_budget(costs: Sequence[Cost], data: Transitions) -> list[tuple[Cost, float]]:
-    """Those costs of which an episode of these data has more than the budget on average, and how much."""
-    played = split_episodes(data)
-    means = [float(np.mean([total(each.costs[:, i], c.aggregation) for each in played])) for i, c in enumerate(costs)]
-    return [(cost, mean) for cost, mean in zip(costs, means, strict=True) if mean > cost.budget]

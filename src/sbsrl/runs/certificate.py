@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..costs import beyond_budget
 from ..errors import UserError
 from ..loop import Experiment
 from ..premises import premises_of, task_facts, unbounded_returns, uncertifiable
 from ..record import Interruption, Record
+from ..recorded_costs import beyond_budget
 from ..task import Task
 from ..theory.assumptions import Assumption, assumptions
 from ..theory.calculator import Calculator

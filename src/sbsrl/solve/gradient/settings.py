@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._jax import PLAN
-from ...costs import beyond_budget
+from ...recorded_costs import beyond_budget
 from ...task import Task
 from .choices import GradientChoices
 from .network_policy import Units
