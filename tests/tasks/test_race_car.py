@@ -85,16 +85,23 @@ def test_both_models_are_blended_without_a_jump(forward):
     np.testing.assert_allclose(*rates, atol=1e-3)
 
 
-def test_a_sticky_contact_costs_its_energy_once_and_throws_the_car_back():
+def test_a_sticky_obstacle_costs_the_energy_and_slows_the_car():
     inside = FAST._replace(p_x=jnp.asarray(0.55), p_y=jnp.asarray(-0.15), heading=jnp.asarray(0.0))
     x = window(inside)
     assert rc.clearance(x) < 0
-    y = rc.sticky(x, jnp.zeros(2))
     energy = 0.5 * 1.65 * (1.6**2 + 0.05**2)
-    np.testing.assert_allclose(rc.costs(x, jnp.zeros(2), y), [energy], rtol=1e-6)
-    assert rc.clearance(y) > 0
-    assert np.linalg.norm(y[rc.NEWEST][4:6]) < 0.1 * 1.6
-    np.testing.assert_array_equal(rc.costs(y, jnp.zeros(2), y), [0.0])
+    np.testing.assert_allclose(rc.costs(x, jnp.zeros(2), x), [energy], rtol=1e-6)
+    slowed = rc.ghost(window(inside._replace(forward=1.12, lateral=0.035, yaw_rate=0.21)), jnp.zeros(2))
+    np.testing.assert_allclose(rc.sticky(x, jnp.zeros(2))[rc.NEWEST], slowed[rc.NEWEST], atol=1e-12)
+    for _ in range(20):
+        x = rc.sticky(x, jnp.zeros(2))
+    assert np.linalg.norm(x[rc.NEWEST][4:6]) < 0.01
+    assert rc.costs(x, jnp.zeros(2), x)[0] < 1e-3
+
+
+def test_elsewhere_both_kinds_are_the_same():
+    x = window(FAST._replace(p_x=jnp.asarray(2.0)), COMMAND)
+    np.testing.assert_array_equal(rc.sticky(x, jnp.zeros(2)), rc.ghost(x, jnp.zeros(2)))
 
 
 def test_a_ghost_costs_in_every_step_and_does_not_slow():

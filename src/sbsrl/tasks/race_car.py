@@ -53,8 +53,8 @@ SETTLING = 0.02
 GOAL_RADIUS, OBSTACLE_RADIUS = 0.35, 0.25
 OBSTACLES = ((0.75, -0.55), (0.75, -0.15), (0.75, 0.25), (0.75, 0.65))
 START, START_SPREAD = (1.42, -1.04, math.pi), (0.1, 0.1, 0.1 * math.pi)
-BOUNCE, PUSH = -0.05, 0.1
-"""Of a sticky contact: by how much the velocity is multiplied, and for how many seconds the car is set back by it."""
+DRAG = 0.7
+"""By how much a sticky obstacle multiplies velocity and yaw rate in every step in it."""
 
 Contact = Literal["sticky", "ghost"]
 
@@ -193,12 +193,11 @@ SIGNALS, SMOOTH = Signals(reward, costs), Signals(smooth_reward, smooth_costs)
 
 
 def transition(x: State, a: Action, contact: Contact) -> State:
-    """One control step. A car in an obstacle costs, and a sticky one throws it back before it moves on."""
+    """One control step. A sticky obstacle slows the car that is in it before the car moves on."""
     frame = x[NEWEST]
     if contact == "sticky":
-        velocity = frame[4:6]
-        thrown = jnp.concatenate([frame[:2] - PUSH * velocity, frame[2:4], BOUNCE * velocity, frame[6:]])
-        frame = jnp.where(clearance(x) < 0, thrown, frame)
+        slowed = jnp.concatenate([frame[:4], DRAG * frame[4:]])
+        frame = jnp.where(clearance(x) < 0, slowed, frame)
     car = physical(frame)
     for _ in range(SUBSTEPS):
         car = runge_kutta(car, x[PENDING], 1 / (RATE * SUBSTEPS))
@@ -206,7 +205,7 @@ def transition(x: State, a: Action, contact: Contact) -> State:
 
 
 def sticky(x: State, a: Action) -> State:
-    """f* where obstacles throw the car back."""
+    """f* where obstacles slow the car."""
     return transition(x, a, "sticky")
 
 
@@ -287,7 +286,7 @@ class RaceCarSettings:
     contact: str = declared(
         Word(("sticky", "ghost")),
         "sticky",
-        "what an obstacle does to the car: it throws the car back, or (ghost) costs only, so that the budget binds",
+        "what an obstacle does to the car: it slows the car, or (ghost) costs only, so that the budget binds",
     )
     cost: str = declared(
         Word(("learned", "known")), "learned", "whether the cost is learned from data, or a known function of the state"

@@ -92,6 +92,11 @@ class Combinations(eqx.Module):
     weights: Float[Array, "n M"]
 
     @property
+    def code(self) -> Float[Array, "n M"]:
+        """What tells the models of the rows apart."""
+        return self.weights
+
+    @property
     def noise_size(self) -> int:
         """How many standard normal numbers a step of a row needs."""
         return len(self.ensemble.structure.part) if self.ensemble.noisy else 0
@@ -128,6 +133,10 @@ class Combination(eqx.Module):
 
     def costs(self, x: State, a: Action, y: State) -> Float[Array, " k"]:
         return self._step(x, a).costs[0]
+
+    def beside(self, each: int, nominal: int) -> "Combinations":
+        """So many rows of it, however they are called."""
+        return Combinations(self.ensemble, jnp.tile(self.weights[None], (each + nominal, 1)))
 
     def _step(self, x: State, a: Action, noise: Array | None = None) -> Steps:
         rows = x.astype(PLAN)[None], a.astype(PLAN)[None]

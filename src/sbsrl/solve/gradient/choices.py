@@ -18,6 +18,11 @@ class GradientChoices:
     updates: int = declared(Whole(1, 100_000), 10, "updates of the policy per episode, and between two checks")
     each: int = declared(Whole(1, 10_000), 2, "episodes on every sample per update")
     nominal: int = declared(Whole(1, 10_000), 6, "episodes on the nominal model per update")
+    segment: int = declared(
+        Whole(0, 100_000), 0, "control steps that gradients go through, with critics for the rest; 0 is whole episodes"
+    )
+    discount: float = declared(Number(0, 0.9999), 0.99, "of the critics, which steer the gradients of segments")
+    critic_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the critic")
     unsteadiness: float = declared(
         Number(0, 1), 0.1, "noise on the actions of the models' episodes while training, a share of half their range"
     )
@@ -37,6 +42,12 @@ class GradientChoices:
     )
     trust_weight: float = declared(Number(0), 2.0, "what exceeding it is worth")
     cloning_updates: int = declared(Whole(0, 10_000_000), 2000, "updates that clone the behaviour of the offline data")
+    offline_rate: float = declared(
+        Number(0, 1), 0.0, "learning rate of the policy with the offline data alone; 0 takes policy_rate"
+    )
+    annealing: int = declared(
+        Whole(0, 100_000), 0, "of the offline blocks, those in which bounds fall from the prior policy's cost to theirs"
+    )
     offline_blocks: int = declared(
         Whole(0, 100_000), 10, "most times the updates of an episode are made with the offline data alone"
     )

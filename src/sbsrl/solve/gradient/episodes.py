@@ -73,6 +73,16 @@ def rows_of(problem: Problem, each: int, nominal: int) -> Rows:
     return EachAsked(problem, each, nominal)
 
 
+def code_of(rows: Rows, count: int) -> Float[Array, "n c"]:
+    """What tells the models of rows apart: their own code, or the number of the sample, as a unit vector."""
+    if (code := getattr(rows, "code", None)) is not None:
+        return code
+    assert isinstance(rows, EachAsked)
+    samples = (count - rows.nominal) // max(rows.each, 1)
+    number = jnp.concatenate([jnp.repeat(jnp.arange(samples), rows.each), jnp.full(rows.nominal, samples)])
+    return jax.nn.one_hot(number, samples + 1, dtype=PLAN)
+
+
 def episodes(
     network: Network,
     units: Units,

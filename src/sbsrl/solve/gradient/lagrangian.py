@@ -13,7 +13,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["PENALTIES", "Penalty", "penalty", "updated"]
+__all__ = ["PENALTIES", "Penalty", "penalty", "pressure", "updated"]
 
 Penalty = Literal["augmented", "primal-dual", "fixed"]
 PENALTIES = ("augmented", "primal-dual", "fixed")
@@ -29,6 +29,15 @@ def penalty(kind: str, multiplier: Float[Array, "..."], g: Float[Array, "..."], 
     if kind == "primal-dual":
         return multiplier * g
     return weight * jnp.maximum(g, 0)
+
+
+def pressure(kind: str, multiplier: Float[Array, "..."], g: Float[Array, "..."], weight: float) -> Float[Array, "..."]:
+    """The slope of the penalty in g: what a little more of each constraint costs."""
+    if kind == "augmented":
+        return jnp.maximum(0, multiplier + weight * g)
+    if kind == "primal-dual":
+        return multiplier
+    return jnp.where(g > 0, weight, 0.0).astype(g.dtype)
 
 
 def updated(

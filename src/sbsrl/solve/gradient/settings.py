@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._jax import PLAN
+from ...errors import UserError
 from ...recorded_costs import beyond_budget
 from ...task import Task
 from .choices import GradientChoices
@@ -30,6 +31,11 @@ class GradientSettings(GradientChoices):
         """The solver for a task. States are seen in units of the offline data, where there are any."""
         data = task.prior.data
         size = task.state_size
+        if self.segment and any(cost.aggregation != "sum" for cost in task.costs):
+            raise UserError(
+                f"{task.name} has a cost that is not summed over the episode, which critics of segments cannot know; "
+                "use segment=0, whole episodes."
+            )
         mean, std = (np.zeros(size), np.ones(size)) if data is None else (data.states.mean(0), data.states.std(0))
         scale = task.horizon * (1.0 if data is None else float(data.rewards.std()) + 1e-6)
         units = Units(

@@ -21,8 +21,24 @@ from ...transitions import Episode, Transitions
 from ...types import PRNGKey, Scalar, State
 from ..protocol import Solution
 from .choices import GradientChoices
+from .episodes import rows_of
+from .lagrangian import updated
 from .network_policy import NetworkPolicy, Units, clone
-from .training import OPTIMISER, Forecast, Sizes, Trained, Weights, constraints, forecast, train
+from .segments import Critic, init_critic, visited
+from .training import (
+    OPTIMISER,
+    Forecast,
+    Sizes,
+    Trained,
+    Weights,
+    constraints,
+    forecast,
+    missing,
+    pressures,
+    spread_starts,
+    train,
+    train_segments,
+)
 
 __all__ = ["PolicyGradient", "SolverState"]
 
@@ -45,6 +61,8 @@ class SolverState(NamedTuple):
     played: Network
     origin: Int[Array, ""]
     """Of what was played."""
+    critic: Critic
+    """Used where gradients go through segments only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +96,9 @@ class PolicyGradient:
             passed=network,
             played=network,
             origin=jnp.asarray(CLONED, jnp.int32),
+            critic=init_critic(
+                jax.random.fold_in(key, 1), len(self.units.mean), 2 + len(self.budgets), self.choices.critic_width
+            ),
         )
 
     def prepare(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[SolverState, Metrics]:
@@ -89,10 +110,11 @@ class PolicyGradient:
             state = state._replace(network=network, cloned=network, passed=network, played=network)
         problem = problem.demanding(jnp.zeros((), PLAN), problem.steps)
         best, blocks, since = state, 0, 0
-        score = first = self._score(problem, self._checked(problem, state.network, jax.random.fold_in(key, 0)))
+        cloned = self._checked(problem, state.network, jax.random.fold_in(key, 0))
+        score = first = self._score(problem, cloned)
         for i in range(1, self.choices.offline_blocks + 1):
             block_key, check_key = jax.random.split(jax.random.fold_in(key, i))
-            state, _ = self._block(problem, state, block_key)
+            state, _ = self._block(problem, state, block_key, self._annealed(problem, cloned, i), offline=True)
             now = self._score(problem, self._checked(problem, state.network, check_key))
             since = 0 if now > score else since + 1
             if now > score:
@@ -142,37 +164,88 @@ class PolicyGradient:
             return state._replace(passed=state.played)
         return state._replace(passed=state.cloned) if int(state.origin) == PASSED else state
 
-    def _block(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[SolverState, Forecast]:
-        """Some updates with samples of their own, if samples can be renewed."""
+    def _annealed(self, problem: Problem, cloned: Forecast, block: int) -> Float[Array, " k"]:
+        """The bounds of an offline block: at first what the prior policy costs on the worst sample, then their own."""
+        left = max(0.0, 1 - block / self.choices.annealing) ** 1.5 if self.choices.annealing else 0.0
+        if not left or not len(cloned.costs):
+            return problem.bounds
+        return problem.bounds + left * jnp.maximum(jnp.max(cloned.costs, axis=0) - problem.bounds, 0)
+
+    def _block(
+        self,
+        problem: Problem,
+        state: SolverState,
+        key: PRNGKey,
+        bounds: Float[Array, " k"] | None = None,
+        offline: bool = False,
+    ) -> tuple[SolverState, Forecast]:
+        """The updates of an episode, within these bounds, by default the problem's."""
         start_key, train_key = jax.random.split(key)
         count = self.choices.updates
         starts = draw_starts(self.start, count * (self.choices.each + self.choices.nominal), start_key)
-        sizes = Sizes(self.horizon, self.choices.each, self.choices.nominal, self.choices.unsteadiness, count)
+        starts = starts.reshape(count, -1, starts.shape[-1]).astype(PLAN)
         shape = (problem.constraint_count, len(self.budgets))
-        before = Trained(
-            state.network, state.moments, jnp.broadcast_to(state.multipliers[None], shape), state.curiosity
-        )
-        after, seen = train(
-            before,
-            self.units,
-            problem,
-            starts.reshape(count, -1, starts.shape[-1]),
-            problem.bounds,
-            sizes,
-            self._weights,
-            train_key,
-        )
-        multipliers = jnp.mean(after.multipliers, axis=0) if shape[0] else state.multipliers
+        multipliers = jnp.broadcast_to(state.multipliers[None], shape)
+        before = Trained(state.network, state.moments, multipliers, state.curiosity)
+        limits, weights = problem.bounds if bounds is None else bounds, self._weights(offline)
+        critic = state.critic
+        if self.choices.segment:
+            after, critic, seen = self._segments(problem, before, critic, starts, limits, weights, train_key)
+        else:
+            after, seen = train(before, self.units, problem, starts, limits, self._sizes, weights, train_key)
         return state._replace(
-            network=after.network, moments=after.moments, multipliers=multipliers, curiosity=after.curiosity
+            network=after.network,
+            moments=after.moments,
+            multipliers=jnp.mean(after.multipliers, axis=0) if shape[0] else state.multipliers,
+            curiosity=after.curiosity,
+            critic=critic,
         ), seen
 
+    def _segments(
+        self,
+        problem: Problem,
+        before: Trained,
+        critic: Critic,
+        starts: Float[Array, "U K dx"],
+        bounds: Float[Array, " k"],
+        weights: Weights,
+        key: PRNGKey,
+    ) -> tuple[Trained, Critic, Forecast]:
+        """Whole episodes say how much each constraint presses; then gradients go through segments."""
+        seen_key, visit_key, train_key = jax.random.split(key, 3)
+        sizes, count = self._sizes, 0 if problem.samples is None else len(problem.samples)
+        seen = forecast(before.network, self.units, problem, starts[0], self.horizon, sizes.nominal, seen_key)
+        g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
+        rate, limit = weights.multiplier_rate, weights.multiplier_limit
+        multipliers = updated(weights.kind, before.multipliers, g, rate, limit)
+        curiosity = jnp.where(problem.threshold > 0, updated(weights.kind, before.curiosity, lacking, rate, limit), 0)
+        before = before._replace(multipliers=multipliers, curiosity=curiosity)
+        pushed = pressures(problem, seen, before, weights, bounds)
+        rows = rows_of(problem, sizes.each, sizes.nominal)
+        placed = spread_starts(starts[0], count, sizes.each, sizes.nominal)
+        first = visited(before.network, self.units, problem, rows, placed, self.horizon, sizes.segment, visit_key)
+        network, moments, critic = train_segments(
+            before, critic, self.units, problem, first, starts, pushed, self._scale(problem), sizes, weights, train_key
+        )
+        return before._replace(network=network, moments=moments), critic, seen
+
+    def _scale(self, problem: Problem) -> Float[Array, " v"]:
+        """The unit of each signal per step: of an episode it is that of the whole."""
+        units = [self.return_scale, *(max(abs(float(bound)), 1e-3) for bound in problem.bounds)]
+        information = float(problem.threshold) or self.choices.trust or 1.0
+        return jnp.asarray(np.array([*units, information]) / self.horizon, PLAN)
+
     @property
-    def _weights(self) -> Weights:
+    def _sizes(self) -> Sizes:
+        chosen = self.choices
+        return Sizes(self.horizon, chosen.each, chosen.nominal, chosen.unsteadiness, chosen.updates, chosen.segment)
+
+    def _weights(self, offline: bool) -> Weights:
         chosen = self.choices
         return Weights(
             kind=chosen.penalty,
-            rate=chosen.policy_rate,
+            rate=(chosen.offline_rate if offline else 0.0) or chosen.policy_rate,
+            discount=chosen.discount,
             return_scale=self.return_scale,
             total=chosen.safety_weight,
             curvature=chosen.curvature,

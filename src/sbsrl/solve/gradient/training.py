@@ -13,11 +13,25 @@ from ...networks import Network
 from ...optimisation import descend
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
-from .episodes import Totals, episodes, rows_of
-from .lagrangian import penalty, updated
+from .episodes import Totals, code_of, episodes, rows_of
+from .lagrangian import penalty, pressure, updated
 from .network_policy import Units
+from .segments import Critic, Segment, coded, follow, learn_values, segment_returns
 
-__all__ = ["Forecast", "Sizes", "Trained", "Weights", "constraints", "forecast", "train"]
+__all__ = [
+    "Forecast",
+    "Pressures",
+    "Sizes",
+    "Trained",
+    "Weights",
+    "constraints",
+    "forecast",
+    "missing",
+    "pressures",
+    "spread_starts",
+    "train",
+    "train_segments",
+]
 
 OPTIMISER = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
 
@@ -33,6 +47,8 @@ class Sizes(NamedTuple):
     unsteadiness: float
     updates: int
     """Per call."""
+    segment: int
+    """Steps between two critics; 0 is none."""
 
 
 class Weights(NamedTuple):
@@ -52,6 +68,8 @@ class Weights(NamedTuple):
     trust: float
     """An upper bound on J_s; 0 sets none."""
     trust_weight: float
+    discount: float
+    """Of the critics."""
 
 
 class Trained(NamedTuple):
@@ -102,7 +120,7 @@ def constraints(problem: Problem, costs: Float[Array, "S k"], bounds: Float[Arra
 SMALLEST_UNIT = 1e-3
 
 
-def _starts(starts: Float[Array, "K dx"], samples: int, each: int, nominal: int) -> Float[Array, "n dx"]:
+def spread_starts(starts: Float[Array, "K dx"], samples: int, each: int, nominal: int) -> Float[Array, "n dx"]:
     """The same initial states for every sample, and others for the nominal model."""
     own = jnp.tile(starts[:each], (samples, 1))
     return jnp.concatenate([own, starts[each : each + nominal]]).astype(PLAN)
@@ -122,7 +140,7 @@ def forecast(
     each = starts.shape[0] - nominal
     rows = rows_of(problem, each, nominal)
     count = 0 if problem.samples is None else len(problem.samples)
-    totals = episodes(network, units, rows, _starts(starts, count, each, nominal), problem, horizon, 0.0, key)
+    totals = episodes(network, units, rows, spread_starts(starts, count, each, nominal), problem, horizon, 0.0, key)
     return _summary(totals, each if count else 0, nominal)
 
 
@@ -147,19 +165,19 @@ def train(
     def loss(
         network: Network, multipliers: Array, curiosity: Scalar, starts: Array, key: PRNGKey
     ) -> tuple[Scalar, Any]:
-        own = _starts(starts, count, sizes.each, sizes.nominal)
+        own = spread_starts(starts, count, sizes.each, sizes.nominal)
         totals = episodes(network, units, rows, own, problem, sizes.horizon, sizes.unsteadiness, key)
         seen = _summary(totals, sizes.each if count else 0, sizes.nominal)
-        g, missing = constraints(problem, seen.costs, bounds), _missing(problem, seen.information)
+        g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
         safety = jnp.sum(penalty(weights.kind, multipliers, g, weights.curvature)) * weights.total / max(len(g), 1)
-        explore = jnp.where(problem.threshold > 0, penalty(weights.kind, curiosity, missing, weights.curvature), 0)
+        explore = jnp.where(problem.threshold > 0, penalty(weights.kind, curiosity, lacking, weights.curvature), 0)
         beyond = jnp.maximum(seen.information / weights.trust - 1, 0) if weights.trust else jnp.zeros((), PLAN)
         value = -seen.reward / weights.return_scale + safety + explore + weights.trust_weight * beyond
-        return value.astype(PLAN), (seen, g, missing)
+        return value.astype(PLAN), (seen, g, lacking)
 
     def update(state: Trained, now: tuple[Array, PRNGKey]) -> tuple[Trained, Forecast]:
         starts, key = now
-        slopes, (seen, g, missing) = jax.grad(loss, has_aux=True)(
+        slopes, (seen, g, lacking) = jax.grad(loss, has_aux=True)(
             state.network, state.multipliers, state.curiosity, starts, key
         )
         usable = jnp.isfinite(optax.tree.norm(slopes))
@@ -167,13 +185,88 @@ def train(
         network, moments = descend(OPTIMISER, slopes, state.moments, state.network, weights.rate)
         kind, rate, limit = weights.kind, weights.multiplier_rate, weights.multiplier_limit
         multipliers = updated(kind, state.multipliers, g, rate, limit)
-        curiosity = jnp.where(problem.threshold > 0, updated(kind, state.curiosity, missing, rate, limit), 0)
+        curiosity = jnp.where(problem.threshold > 0, updated(kind, state.curiosity, lacking, rate, limit), 0)
         return Trained(network, moments, multipliers, curiosity), seen
 
     trained, seen = jax.lax.scan(update, trained, (starts, jax.random.split(key, sizes.updates)))
     return trained, jax.tree.map(lambda each: jnp.mean(each, axis=0), seen)
 
 
-def _missing(problem: Problem, information: Scalar) -> Scalar:
+class Pressures(NamedTuple):
+    """What a little more of each thing is worth in the objective, besides the reward."""
+
+    costs: Float[Array, "S k"]
+    information: Scalar
+    """Positive where more is wanted, negative where the policy is to stay near the data."""
+
+
+def pressures(
+    problem: Problem, seen: Forecast, trained: Trained, weights: Weights, bounds: Float[Array, " k"]
+) -> Pressures:
+    """From whole episodes, at the multipliers as they are."""
+    g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
+    each = pressure(weights.kind, trained.multipliers, g, weights.curvature) * weights.total / max(len(g), 1)
+    if problem.constraint == "mean":
+        each = jnp.broadcast_to(each / max(len(seen.costs), 1), seen.costs.shape)
+    wanted = jnp.where(problem.threshold > 0, pressure(weights.kind, trained.curiosity, lacking, weights.curvature), 0)
+    near = weights.trust_weight * (seen.information > weights.trust) if weights.trust else jnp.zeros((), PLAN)
+    return Pressures(each, (wanted - near).astype(PLAN))
+
+
+@eqx.filter_jit
+def train_segments(
+    trained: Trained,
+    critic: Critic,
+    units: Units,
+    problem: Problem,
+    first: Float[Array, "n dx"],
+    starts: Float[Array, "U K dx"],
+    pushed: Pressures,
+    scale: Float[Array, " v"],
+    sizes: Sizes,
+    weights: Weights,
+    key: PRNGKey,
+) -> tuple[Network, Any, Critic]:
+    """So many updates of policy and critic over segments that follow one another, from these states on.
+
+    A row whose episode is over begins anew at one of the initial states. `scale` is the unit of each signal per step.
+    """
+    rows = rows_of(problem, sizes.each, sizes.nominal)
+    count = 0 if problem.samples is None else len(problem.samples)
+    n = count * sizes.each + sizes.nominal
+    code = coded(code_of(rows, n))
+    parts = max(sizes.horizon // sizes.segment, 1)
+
+    def loss(network: Network, target: Network, x: Array, key: PRNGKey) -> tuple[Scalar, Segment]:
+        segment = follow(network, units, rows, x, problem, scale, sizes.segment, sizes.unsteadiness, key)
+        ahead = segment_returns(segment, target, units, code, weights.discount)
+        mine = ahead[n - sizes.nominal :]
+        value = -jnp.mean(mine[:, 0]) - pushed.information * jnp.mean(mine[:, -1])
+        if count:
+            costs = ahead[: n - sizes.nominal, 1:-1].reshape(count, sizes.each, -1)
+            value = value + jnp.sum(pushed.costs * jnp.mean(costs, axis=1))
+        return value, segment
+
+    def update(carry: Any, now: tuple[Array, PRNGKey]) -> tuple[Any, None]:
+        network, moments, critic, x, part = carry
+        starts, key = now
+        loss_key, critic_key = jax.random.split(key)
+        over = part >= parts
+        x = jnp.where(over[:, None], spread_starts(starts, count, sizes.each, sizes.nominal), x)
+        slopes, segment = jax.grad(loss, has_aux=True)(network, critic.target, x, loss_key)
+        usable = jnp.isfinite(optax.tree.norm(slopes))
+        slopes = jax.tree.map(lambda slope: jnp.where(usable, slope, 0), slopes)
+        network, moments = descend(OPTIMISER, slopes, moments, network, weights.rate)
+        segment = jax.lax.stop_gradient(segment)
+        critic = learn_values(critic, units, segment, code, weights.discount, critic_key)
+        return (network, moments, critic, segment.last, jnp.where(over, 0, part) + 1), None
+
+    begun = jnp.arange(n) % parts
+    carry = (trained.network, trained.moments, critic, first, begun)
+    (network, moments, critic, _, _), _ = jax.lax.scan(update, carry, (starts, jax.random.split(key, sizes.updates)))
+    return network, moments, critic
+
+
+def missing(problem: Problem, information: Scalar) -> Scalar:
     """g of the exploration constraint, in units of the threshold."""
     return 1 - information / jnp.where(problem.threshold > 0, problem.threshold, 1)

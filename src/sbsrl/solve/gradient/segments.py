@@ -1,0 +1,189 @@
+"""Training over short segments, for episodes too long to differentiate through: critics stand for what comes after.
+
+Every row (a model of its own) is followed for H steps from a state that the policy itself comes to, and continues where
+it stopped. What lies beyond is a critic's value V(x, m) of the row's own model m: one number for the reward, one for
+each cost, one for the uncertainty. A critic is one network for all models, which it tells apart by a code: the
+combination of the ensemble's members that a sample is, so that it serves samples that are drawn anew. Values are
+discounted; they steer the gradient, and nothing is compared with a budget but undiscounted whole episodes
+(`training.forecast`).
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from ..._jax import PLAN
+from ...belief.protocol import Rows
+from ...networks import Network, apply, init_network
+from ...optimisation import descend
+from ...problem import Problem
+from ...types import PRNGKey, Scalar
+from .network_policy import INPUT_LIMIT, Units, act
+
+__all__ = [
+    "CODE",
+    "Critic",
+    "Segment",
+    "coded",
+    "follow",
+    "init_critic",
+    "learn_values",
+    "segment_returns",
+    "targets",
+    "values",
+    "visited",
+]
+
+CODE = 16
+"""Numbers that tell models apart."""
+CRITIC_RATE, CRITIC_BATCH, CRITIC_UPDATES, TRACKING = 1e-3, 256, 4, 0.02
+TRACE = 0.95
+"""lambda of the targets: how far they look along the segment before they ask the critic."""
+CRITIC = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam())
+
+
+class Critic(NamedTuple):
+    """A network, a slowly following copy that targets are made of, and the optimiser's state."""
+
+    network: Network
+    target: Network
+    moments: Any
+
+
+class Segment(NamedTuple):
+    """What happened on every row."""
+
+    states: Float[Array, "H n dx"]
+    signals: Float[Array, "H n v"]
+    """Reward, costs and uncertainty of every step, in units of what each is worth per step."""
+    last: Float[Array, "n dx"]
+
+
+def init_critic(key: PRNGKey, size: int, signals: int, width: int) -> Critic:
+    """For states of this size and so many signals."""
+    network = init_network(key, (size + CODE, width, width, signals), last=0.1)
+    return Critic(network, network, CRITIC.init(network))
+
+
+def coded(code: Float[Array, "n c"]) -> Float[Array, "n CODE"]:
+    """Codes of one size: filled up with zeros, or mixed at random where there are more numbers than that."""
+    n, size = code.shape
+    if size <= CODE:
+        return jnp.concatenate([code, jnp.zeros((n, CODE - size), PLAN)], axis=1)
+    return code @ (jax.random.normal(jax.random.key(0), (size, CODE), PLAN) / jnp.sqrt(jnp.float32(CODE)))
+
+
+def values(
+    network: Network, units: Units, x: Float[Array, "n dx"], code: Float[Array, "n CODE"]
+) -> Float[Array, "n v"]:
+    """V(x, m), in units of (1 - gamma): a mean per step, whatever the discount is."""
+    standard = (x - jnp.broadcast_to(units.mean, x.shape)) / jnp.broadcast_to(units.std, x.shape)
+    return apply(network, jnp.concatenate([jnp.clip(standard, -INPUT_LIMIT, INPUT_LIMIT), code], axis=1))
+
+
+def follow(
+    network: Network,
+    units: Units,
+    rows: Rows,
+    x: Float[Array, "n dx"],
+    problem: Problem,
+    scale: Float[Array, " v"],
+    steps: int,
+    unsteadiness: float,
+    key: PRNGKey,
+) -> Segment:
+    """So many steps of the policy on every row. Everything can be differentiated with respect to the network."""
+    n, da = x.shape[0], units.low.shape[0]
+    hand_key, noise_key = jax.random.split(key)
+    hands = unsteadiness * jax.random.normal(hand_key, (steps, n, da), PLAN)
+    noises = jax.random.normal(noise_key, (steps, n, rows.noise_size), PLAN)
+
+    @jax.checkpoint
+    def step(x: Array, now: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
+        hand, noise = now
+        a = act(network, units, x, hand)
+        moved, uncertainty = rows.steps(x, a, noise)
+        earned = moved.rewards if problem.objective is None else jax.vmap(problem.objective)(x, a, moved.states)
+        signals = jnp.concatenate([earned[:, None], moved.costs, uncertainty[:, None]], axis=1)
+        return moved.states, (x, signals / scale[None])
+
+    last, (states, signals) = jax.lax.scan(step, x, (hands, noises))
+    return Segment(states, signals, last)
+
+
+def targets(
+    signals: Float[Array, "H n v"], after: Float[Array, "H n v"], discount: float, trace: float = TRACE
+) -> Float[Array, "H n v"]:
+    """TD(lambda), back from the last value: G_t = (1 - gamma) y_t + gamma ((1 - lambda) V_{t+1} + lambda G_{t+1})."""
+
+    def back(later: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        signal, value = now
+        total = (1 - discount) * signal + discount * ((1 - trace) * value + trace * later)
+        return total, total
+
+    _, found = jax.lax.scan(back, after[-1], (signals, after), reverse=True)
+    return found
+
+
+def segment_returns(
+    segment: Segment, critic: Network, units: Units, code: Float[Array, "n CODE"], discount: float
+) -> Float[Array, "n v"]:
+    """What the critic's value of the first state would be after this segment, with gradients through all of it."""
+    steps = segment.signals.shape[0]
+    weights = discount ** jnp.arange(steps, dtype=PLAN)
+    inside = (1 - discount) * jnp.sum(segment.signals * weights[:, None, None], axis=0)
+    return inside + discount**steps * values(critic, units, segment.last, code)
+
+
+def learn_values(
+    critic: Critic, units: Units, segment: Segment, code: Float[Array, "n CODE"], discount: float, key: PRNGKey
+) -> Critic:
+    """The critic after some updates towards the targets of this segment, each for its own model."""
+    steps, n, dx = segment.states.shape
+    after = jnp.concatenate([segment.states[1:], segment.last[None]])
+    ahead = jax.vmap(lambda x: values(critic.target, units, x, code))(after)
+    wanted = targets(segment.signals, ahead, discount).reshape(steps * n, -1)
+    x = segment.states.reshape(steps * n, dx)
+    codes = jnp.tile(code, (steps, 1))
+
+    def loss(network: Network, rows: Array) -> Scalar:
+        error = values(network, units, x[rows], codes[rows]) - wanted[rows]
+        return jnp.mean(jnp.where(jnp.abs(error) < 1, 0.5 * error**2, jnp.abs(error) - 0.5))
+
+    def update(critic: Critic, key: PRNGKey) -> tuple[Critic, None]:
+        rows = jax.random.randint(key, (CRITIC_BATCH,), 0, steps * n)
+        network, moments = descend(
+            CRITIC, jax.grad(loss)(critic.network, rows), critic.moments, critic.network, CRITIC_RATE
+        )
+        target = jax.tree.map(lambda old, new: (1 - TRACKING) * old + TRACKING * new, critic.target, network)
+        return Critic(network, target, moments), None
+
+    critic, _ = jax.lax.scan(update, critic, jax.random.split(key, CRITIC_UPDATES))
+    return critic
+
+
+@eqx.filter_jit
+def visited(
+    network: Network,
+    units: Units,
+    problem: Problem,
+    rows: Rows,
+    starts: Float[Array, "n dx"],
+    horizon: int,
+    steps: int,
+    key: PRNGKey,
+) -> Float[Array, "n dx"]:
+    """A state of the policy's own episode for every row, each at the beginning of another segment of it."""
+    parts = max(horizon // steps, 1)
+    unit = jnp.ones(2 + len(problem.aggregations), PLAN)
+
+    def part(x: Array, key: PRNGKey) -> tuple[Array, Array]:
+        return follow(network, units, rows, x, problem, unit, steps, 0.0, key).last, x
+
+    _, states = jax.lax.scan(part, starts, jax.random.split(key, parts))
+    n = starts.shape[0]
+    return states[jnp.arange(n) % parts, jnp.arange(n)]
