@@ -11,16 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import slider
 
 import sbsrl
 from sbsrl.behaviours import BEHAVIOURS
 from sbsrl.costs import Cost
 from sbsrl.errors import UserError
 from sbsrl.model import Signals
-from sbsrl.offline import MOST_TRANSITIONS, OfflineData, collect
+from sbsrl.offline import MOST_TRANSITIONS, OfflineData, collect, find_data, is_recipe
 from sbsrl.prior import Prior
 from sbsrl.task import Equations, Task
-from sbsrl.transitions import Transitions
+from sbsrl.transitions import Transitions, split_episodes
 
 FLOATS = [name for name in Transitions._fields if name != "terminated"]
 
@@ -520,3 +521,36 @@ def test_numpy_scalars_are_numbers(task):
 def test_a_task_that_cannot_be_asked_anywhere_is_not_scattered(task, lacks, said):
     with pytest.raises(UserError, match=said):
         collect(replace(task, **{lacks: None}), "scatter", 3)
+
+
+def test_a_behaviour_of_the_task_is_recorded_in_whole_episodes_and_a_recipe_is_the_same():
+    task = slider.make()
+    data = collect(task, "pusher", seed=4, episodes=3)
+    assert (data.task, data.behaviour, data.seed) == ("slider", "pusher", 4)
+    assert [len(each.actions) for each in split_episodes(data.transitions)] == [slider.HORIZON] * 3
+    again = find_data(task, "pusher:3:4")
+    for one, other in zip(again.transitions, data.transitions, strict=True):
+        np.testing.assert_array_equal(one, other)
+    other = collect(task, "pusher", seed=5, episodes=3)
+    assert not np.array_equal(other.transitions.actions, data.transitions.actions)
+
+
+def test_a_recipe_is_refused_for_a_system_that_is_no_simulation():
+    real = replace(slider.make(), simulated=False)
+    with pytest.raises(UserError, match="would play episodes on the true slider"):
+        find_data(real, "pusher:3:4")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "complaint"),
+    [("nobody:3:4", "no behaviour of slider"), ("pusher:0:4", "episodes=0"), ("pusher:3:99999999999", "seed=")],
+)
+def test_nonsense_in_a_recipe_is_refused(recipe, complaint):
+    with pytest.raises(UserError, match=complaint):
+        find_data(slider.make(), recipe)
+
+
+def test_what_is_no_recipe_is_a_file(tmp_path):
+    collect(slider.make(), "pusher", seed=4, episodes=2).save(tmp_path / "data.npz")
+    assert len(find_data(slider.make(), str(tmp_path / "data.npz")).transitions.actions) == 2 * slider.HORIZON
+    assert not is_recipe(str(tmp_path / "a:3:4"))

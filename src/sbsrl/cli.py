@@ -22,7 +22,7 @@ from .atomic import write_atomically
 from .behaviours import CollectionInterrupted, CutShort
 from .errors import UserError, unknown
 from .methods import DEFAULT, METHODS
-from .offline import BEHAVIOURS, OfflineData, collect
+from .offline import BEHAVIOURS, EPISODES, OfflineData, collect
 from .parts import PARTS
 from .report.certification import add_options, as_json, read_options, show
 from .report.figures import FIGURES, Request, reproduce
@@ -30,8 +30,8 @@ from .report.reference import reference_returns
 from .report.terminal import Terminal, progress_bar, summary_table
 from .runs import Result, RunFolder, resume, train
 from .settings import DEFAULT_PARTS, PRESETS, RunSettings, parse_setting
-from .specification import Specification
-from .tasks import TASKS, make_task
+from .specification import Specification, resolve
+from .tasks import TASKS
 from .theory import certify, tradeoff
 
 __all__ = ["main"]
@@ -182,12 +182,15 @@ def _collect_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="see 'sbsrl tasks'")
     parser.add_argument("--behaviour", default="wander", help="what makes the data, see below (wander)")
     parser.add_argument("--transitions", type=int, default=100, metavar="N", help="how many (100)")
+    parser.add_argument("--episodes", type=int, default=EPISODES, metavar="N", help=f"of a task's own ({EPISODES})")
     parser.add_argument("--strength", type=float, metavar="S", help="share of the action range that is used")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the task")
     parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to (data/TASK-BEHAVIOUR-sSEED.npz)")
     parser.epilog = "behaviours:\n" + "\n".join(
         f"  {name:10}{b.summary} (strength {b.strength:g})" for name, b in BEHAVIOURS.items()
     )
+    parser.epilog += "\n\nSome tasks have behaviours of their own, of which whole episodes are recorded."
 
 
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
@@ -226,12 +229,17 @@ def _reproduce(options: argparse.Namespace) -> int:
     return 0
 
 
+MOST_SHOWN = 17
+"""States of which `collect` shows the range: of a window of the race car, the newest frame and the commands."""
+
+
 def _collect(options: argparse.Namespace) -> int:
-    task = make_task(options.task)
+    changes = dict(parse_setting(text) for text in options.set)
+    task, _ = resolve(options.task, changes={**changes, "data": ""})
     out: Path = options.out or Path("data") / f"{task.name}-{options.behaviour}-s{options.seed}.npz"
     say = partial(Console().print, soft_wrap=True, highlight=False, markup=False)
     try:
-        data = collect(task, options.behaviour, options.transitions, options.seed, options.strength)
+        data = collect(task, options.behaviour, options.transitions, options.seed, options.strength, options.episodes)
     except (CutShort, CollectionInterrupted) as short:
         OfflineData(task.name, options.behaviour, options.seed, short.transitions).save(out)
         kept = f"{short}; {len(short.transitions.actions)} transitions until then are kept in {out}."
@@ -240,8 +248,9 @@ def _collect(options: argparse.Namespace) -> int:
         say(kept)
         return 130
     data.save(out)
-    for name, part in zip(task.state_names, data.transitions.next_states.T, strict=True):
-        say(f"{name:8} from {part.min():8.3f} to {part.max():8.3f}")
+    shown = list(zip(task.state_names, data.transitions.next_states.T, strict=True))
+    for name, part in shown[-MOST_SHOWN:]:
+        say(f"{name:12} from {part.min():8.3f} to {part.max():8.3f}")
     for cost, part in zip(task.costs, data.transitions.costs.T, strict=True):
         say(f"{cost.name}: largest in a step {part.max():.3f}, budget {cost.budget:g}")
     say(f"{len(data.transitions.actions)} transitions")

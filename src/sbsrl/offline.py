@@ -27,6 +27,10 @@ __all__ = ["BEHAVIOURS", "MOST_TRANSITIONS", "Behaviour", "OfflineData", "collec
 MOST_TRANSITIONS = 5_000
 """What an exact Gaussian process can hold, with as much room left for episodes."""
 
+EPISODES, MOST_EPISODES = 25, 10_000
+"""Of a task's own behaviour: how many there are unless something else is said, and at most."""
+SEEDS = Whole(0, 2**32 - 1)
+
 LABELS = ("task", "behaviour", "seed")
 MOVES = ("states", "actions", "next_states")
 OUTCOMES = ("rewards", "costs", "terminated")
@@ -122,13 +126,19 @@ def collect(
     transitions: int | np.integer = 100,
     seed: int | np.integer = 0,
     strength: float | np.floating | None = None,
+    episodes: int | np.integer = EPISODES,
 ) -> OfflineData:
-    """So many transitions under that behaviour, which uses this share of the action range (by default its own)."""
+    """So many transitions under that behaviour, which uses this share of the action range (by default its own).
+
+    Of one of the task's own behaviours so many whole episodes instead.
+    """
     task = Instance(Task).read("task", task)
-    behaviour = Word(BEHAVIOURS).read("behaviour", behaviour)
+    behaviour = Word((*BEHAVIOURS, *task.behaviours)).read("behaviour", behaviour)
+    seed = SEEDS.read("seed", seed)
+    if behaviour in task.behaviours:
+        return _made(task, behaviour, Whole(1, MOST_EPISODES).read("episodes", episodes), seed)
     chosen = BEHAVIOURS[behaviour]
     transitions = Whole(1, MOST_TRANSITIONS).read("transitions", transitions)
-    seed = Whole(0, 2**32 - 1).read("seed", seed)
     strength = Number(0.0, 1.0).read("strength", chosen.strength if strength is None else strength)
     return OfflineData(task.name, behaviour, seed, chosen.make(task, transitions, strength, jax.random.key(seed)))
 
@@ -155,10 +165,6 @@ def find_data(task: Task, data: str) -> OfflineData:
         )
     count = Whole(1, MOST_EPISODES).read("episodes", int(episodes))
     return _made(task, behaviour, count, SEEDS.read("seed", int(seed)))
-
-
-MOST_EPISODES = 10_000
-SEEDS = Whole(0, 2**32 - 1)
 
 
 @lru_cache(maxsize=4)
