@@ -205,3 +205,13 @@ def test_a_clone_of_data_beyond_the_budget_is_played_only_if_it_violates_less():
         solution, state = chosen.solve(dear, chosen.init(jax.random.key(0)), jax.random.key(1))
         assert int(state.origin) == origin
         assert float(solution.evaluation.violation) > 0
+
+
+def test_a_budget_of_nothing_is_kept_too():
+    """Idle costs nothing, busy does: with a bound of 0 a policy that is busy is not feasible."""
+    problem = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states()), 0.0, HORIZON)
+    chosen = solver(at_rest, HORIZON, budget=0.0, updates=1, policy_rate=1e-9, checks=1)
+    solution, state = chosen.solve(problem, chosen.init(jax.random.key(0)), jax.random.key(1))
+    assert int(state.origin) == CLONED
+    np.testing.assert_allclose(solution.evaluation.violation, solution.metrics["worst_sample"], rtol=1e-5)
+    assert solution.metrics["worst_sample"] > 1

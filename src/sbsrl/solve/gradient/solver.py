@@ -32,6 +32,7 @@ from .training import (
     Trained,
     Weights,
     constraints,
+    cost_units,
     forecast,
     missing,
     pressures,
@@ -231,7 +232,7 @@ class PolicyGradient:
 
     def _scale(self, problem: Problem) -> Float[Array, " v"]:
         """The unit of each signal per step: of an episode it is that of the whole."""
-        units = [self.return_scale, *(max(abs(float(bound)), 1e-3) for bound in problem.bounds)]
+        units = [self.return_scale, *np.asarray(cost_units(problem), float)]
         information = float(problem.threshold) or self.choices.trust or 1.0
         return jnp.asarray(np.array([*units, information]) / self.horizon, PLAN)
 
@@ -266,7 +267,7 @@ class PolicyGradient:
 
     def _violation(self, problem: Problem, found: Forecast) -> float:
         """By how much the worst constraint is exceeded, in its own unit; 0 if none is, or there is none."""
-        excess = np.asarray(constraints(problem, found.costs, problem.bounds)) * np.abs(np.asarray(problem.bounds))
+        excess = np.asarray(constraints(problem, found.costs, problem.bounds) * cost_units(problem)[None])
         worst = float(np.max(excess, initial=0.0))
         return worst if np.isfinite(worst) else float("inf")
 

@@ -25,6 +25,7 @@ __all__ = [
     "Trained",
     "Weights",
     "constraints",
+    "cost_units",
     "forecast",
     "missing",
     "pressures",
@@ -113,11 +114,15 @@ def constraints(problem: Problem, costs: Float[Array, "S k"], bounds: Float[Arra
     if problem.samples is None:
         return jnp.zeros((0, costs.shape[1]), PLAN)
     judged = costs if problem.constraint == "each" else jnp.mean(costs, axis=0, keepdims=True)
-    unit = jnp.maximum(jnp.abs(problem.bounds), SMALLEST_UNIT)
-    return (judged - bounds[None]) / unit[None]
+    return (judged - bounds[None]) / cost_units(problem)[None]
 
 
 SMALLEST_UNIT = 1e-3
+
+
+def cost_units(problem: Problem) -> Float[Array, " k"]:
+    """The bound of each cost, which its violation is measured in; something small where that is 0."""
+    return jnp.maximum(jnp.abs(problem.bounds), SMALLEST_UNIT)
 
 
 def spread_starts(starts: Float[Array, "K dx"], samples: int, each: int, nominal: int) -> Float[Array, "n dx"]:
