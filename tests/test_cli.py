@@ -125,11 +125,11 @@ def test_the_help_of_train_has_a_section_for_each_group_with_a_sentence(capsys, 
     assert "must stay below the budget, one for all costs or one per cost [the task's]" in text
 
 
-def test_a_setting_has_a_full_name_and_a_short_one(capsys, tiny_flags, tmp_path):
+def test_a_setting_has_a_full_name_and_a_short_one(capsys, tmp_path):
     assert "solver.horizon=7000 is out of range" in complaint(capsys, "train", "pendulum", "--set", "horizon=7000")
     names = ("step_timeout", "run.step_timeout")
     for name in names:
-        assert main(["train", "pendulum", *tiny_flags, "--episodes", "1", "--set", f"{name}=7", "--out", name]) == 0
+        assert main(["train", "ledge", "--episodes", "1", "--set", f"{name}=7", "--out", name]) == 0
     one, other = (json.loads((tmp_path / name / "config.json").read_text()) for name in names)
     assert one["settings"]["run"]["step_timeout"] == 7
     assert one == other

@@ -97,11 +97,11 @@ def test_a_killed_process_resumes_exactly(moment, whole, tmp_path, left):
 def test_runs_that_share_an_offline_seed_share_what_was_learned_offline_exactly(tmp_path):
     """Seed and method are those of the run; the state that it starts from is that of the offline seed."""
     started = []
-    for method, seed in (("sbsrl", 1), ("mean", 2), ("unsafe", 3)):
+    for method, seed in (("sbsrl", 1), ("unsafe", 3)):
         folder = tmp_path / method
         learn("slider", method, seed=seed, offline_seed=7, episodes=1, out=folder)
         started.append(json.loads((folder / "offline.json").read_text()))
-    assert started[0] == started[1] == started[2]
+    assert started[0] == started[1]
     alone = learn("slider", seed=7, episodes=1, out=tmp_path / "alone")
     assert json.loads((tmp_path / "alone" / "offline.json").read_text()) == started[0]
     assert alone.records

@@ -19,6 +19,9 @@ def known():
         yield
 
 
+HASTY = {"offline_updates": 50, "offline_blocks": 0, "checks": 1}
+
+
 def test_it_is_the_mean_of_a_plain_simulation():
     task, policy, key = slider.make(), slider.Pusher(jnp.asarray(0.9)), jax.random.key(3)
     found = judge(task, policy, 5, key)
@@ -39,7 +42,7 @@ def test_it_is_the_mean_of_a_plain_simulation():
 
 
 def test_judging_changes_nothing_but_the_metrics():
-    plain, judged = (learn("slider", episodes=1, judged=count).records for count in (0, 4))
+    plain, judged = (learn("slider", episodes=1, judged=count, **HASTY).records for count in (0, 4))
     for one, other in zip(plain, judged, strict=True):
         extra = other.metrics.keys() - one.metrics.keys()
         assert extra == {"true_return", "true_cost", "true_violations"}

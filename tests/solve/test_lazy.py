@@ -309,7 +309,7 @@ def test_a_bound_on_the_mean_is_a_single_stage():
 
 def test_full_evaluation_is_what_single_rollouts_give():
     """float32, eight steps: 1e-4 of values up to 1e3."""
-    problem, x, actions, order = random_search(3, 12)
+    problem, x, actions, order = random_search(3, 6)
     problem = problem.demanding(jnp.float32(20.0), 100)
     _, full = both_ways(problem, x, actions, order, 4, 4, 0.5)
     values, worst = eqx.filter_jit(lambda p: by_hand_arrays(p, x, actions, 0.5))(problem)

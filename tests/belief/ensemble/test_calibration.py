@@ -1,5 +1,7 @@
 """kappa: from ensembles whose error is known, and as a rule that keeps a promised rate."""
 
+from functools import cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,13 +12,21 @@ from nets import make_ensemble
 from sbsrl.belief.ensemble.calibration import adapted, calibrate, ratio
 
 
+@cache
+def silent_ensemble(members):
+    """Members that predict no change."""
+    ensemble = make_ensemble(members=members)
+    silent = jax.tree.map(jnp.zeros_like, ensemble.nets.members)
+    scales = eqx.tree_at(lambda s: s.change_mean, ensemble.scales, jnp.zeros(1, jnp.float32))
+    return eqx.tree_at(lambda e: (e.nets.members, e.scales), ensemble, (silent, scales))
+
+
 def constant_ensemble(offsets):
     """Members that predict a change of the second state by an offset of their own, whatever the input."""
-    ensemble = make_ensemble(members=len(offsets))
-    silent = jax.tree.map(jnp.zeros_like, ensemble.nets.members)
-    last = silent[-1]._replace(bias=silent[-1].bias.at[:, 0].set(jnp.asarray(offsets, jnp.float32)))
-    scales = eqx.tree_at(lambda s: s.change_mean, ensemble.scales, jnp.zeros(1, jnp.float32))
-    return eqx.tree_at(lambda e: (e.nets.members, e.scales), ensemble, ((*silent[:-1], last), scales))
+    ensemble = silent_ensemble(len(offsets))
+    bias = np.array(ensemble.nets.members[-1].bias)
+    bias[:, 0] = offsets
+    return eqx.tree_at(lambda e: e.nets.members[-1].bias, ensemble, jnp.asarray(bias))
 
 
 def drifting_episode(change, steps=100):
@@ -37,15 +47,15 @@ def test_the_ratio_of_a_known_error_is_found(error):
 
 
 def test_truths_drawn_like_members_give_one():
-    """200 truths, each an independent draw of what the members are draws of: 1 up to 10 %."""
+    """100 truths, each an independent draw of what the members are draws of: 1 up to 15 %."""
     rng = np.random.default_rng(0)
     total = None
-    for _ in range(200):
+    for _ in range(100):
         draws = 0.01 * rng.normal(size=6)
         states, actions, costs = drifting_episode(0.5 * draws[0])
         test = calibrate(constant_ensemble(draws[1:]), states, actions, costs, jnp.ones(100, bool))
         total = test if total is None else total + test
-    np.testing.assert_allclose(ratio(total.state_error, total.state_variance), 1.0, rtol=0.1)
+    np.testing.assert_allclose(ratio(total.state_error, total.state_variance), 1.0, rtol=0.15)
 
 
 def test_segments_that_were_not_played_do_not_count():

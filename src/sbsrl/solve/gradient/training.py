@@ -211,7 +211,7 @@ def pressures(
     """From whole episodes, at the multipliers as they are."""
     g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
     each = pressure(weights.kind, trained.multipliers, g, weights.curvature) * weights.total / max(len(g), 1)
-    if problem.constraint == "mean":
+    if problem.constraint != "each":
         each = jnp.broadcast_to(each / max(len(seen.costs), 1), seen.costs.shape)
     wanted = jnp.where(problem.threshold > 0, pressure(weights.kind, trained.curiosity, lacking, weights.curvature), 0)
     near = weights.trust_weight * (seen.information > weights.trust) if weights.trust else jnp.zeros((), PLAN)
