@@ -136,7 +136,7 @@ def collect(
     behaviour = Word((*BEHAVIOURS, *task.behaviours)).read("behaviour", behaviour)
     seed = SEEDS.read("seed", seed)
     if behaviour in task.behaviours:
-        return _made(task, behaviour, Whole(1, MOST_EPISODES).read("episodes", episodes), seed)
+        return _record(task, behaviour, Whole(1, MOST_EPISODES).read("episodes", episodes), seed)
     chosen = BEHAVIOURS[behaviour]
     transitions = Whole(1, MOST_TRANSITIONS).read("transitions", transitions)
     strength = Number(0.0, 1.0).read("strength", chosen.strength if strength is None else strength)
@@ -164,12 +164,17 @@ def find_data(task: Task, data: str) -> OfflineData:
             "'sbsrl collect', and give the file."
         )
     count = Whole(1, MOST_EPISODES).read("episodes", int(episodes))
-    return _made(task, behaviour, count, SEEDS.read("seed", int(seed)))
+    return _simulated(task, behaviour, count, SEEDS.read("seed", int(seed)))
 
 
 @lru_cache(maxsize=4)
-def _made(task: Task, behaviour: str, episodes: int, seed: int) -> OfflineData:
-    """Whole episodes of one of the task's own behaviours; equal for equal arguments."""
+def _simulated(task: Task, behaviour: str, episodes: int, seed: int) -> OfflineData:
+    """The same as before for the same arguments: a simulation need not be played twice. A true system would be."""
+    return _record(task, behaviour, episodes, seed)
+
+
+def _record(task: Task, behaviour: str, episodes: int, seed: int) -> OfflineData:
+    """Whole episodes of one of the task's own behaviours."""
     return OfflineData(
         task.name, behaviour, seed, record(task, task.behaviours[behaviour], episodes, jax.random.key(seed))
     )
