@@ -50,7 +50,7 @@ def units(dx=1, low=-1.0, high=1.0):
     return Units(jnp.zeros(dx, jnp.float32), jnp.ones(dx, jnp.float32), low * one, high * one)
 
 
-def solver(start, horizon, budget=1.0, return_scale=1.0, data=None, reliable=True, **choices):
+def solver(start, horizon, budget=1.0, return_scale=1.0, data=None, reliable=True, safe_action=None, **choices):
     usual = {"trust": 0.0, "updates": 50, "policy_rate": 1e-2, "unsteadiness": 0.0, "policy_width": 16, "each": 1}
     return PolicyGradient(
         start=start,
@@ -61,5 +61,6 @@ def solver(start, horizon, budget=1.0, return_scale=1.0, data=None, reliable=Tru
         horizon=horizon,
         return_scale=return_scale,
         reliable=reliable,
+        safe_action=safe_action,
         choices=GradientChoices(**{**usual, **choices}),
     )

@@ -20,7 +20,7 @@ def array(*values):
     return jnp.array(values, jnp.float32)
 
 
-def make_ensemble(members=4, noisy=False, known=KnownSignals(), seed=0, **parts):  # noqa: B008
+def make_ensemble(members=4, noisy="never", known=KnownSignals(), seed=0, **parts):  # noqa: B008
     fields = {
         "nets": Nets.create(jax.random.key(seed), (2, 1, 1, 1), (16,), members, 3.0),
         "scales": Scales(

@@ -35,11 +35,13 @@ class Equations(NamedTuple):
     signals: Signals
     noise: tuple[float, ...]
     """Standard deviation of the Gaussian process noise, one number per state."""
+    gradual: Signals | None = None
+    """The signals with gradual edges, for who needs gradients; None: they have no edges."""
 
     @property
     def model(self) -> KnownModel:
         """The truth as a model to plan with."""
-        return KnownModel(self.dynamics, self.signals)
+        return KnownModel(self.dynamics, self.gradual or self.signals)
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,11 @@ class Steps(NamedTuple):
 class Rows(Protocol):
     """n models side by side, which are faster asked together than one by one."""
 
-    @property
-    def noise_size(self) -> int:
-        """How many standard normal numbers a step of a row needs; 0 where models are functions."""
+    def noises(self, key: PRNGKey, steps: int, training: bool) -> Float[Array, "T n z"]:
+        """What so many steps of all rows draw; z is 0 where models are functions.
+
+        A policy may be trained with more noise than its forecasts are made with.
+        """
         ...
 
     def steps(

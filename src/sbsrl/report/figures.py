@@ -88,6 +88,14 @@ FIGURES = {
     ),
     "gp-choices": Figure("what the samples are, and whether the exploration threshold shrinks", _module("gp_choices")),
     "gp-margins": Figure("how safety depends on the number of samples and on the tightening", _module("gp_margins")),
+    "deep-mean": Figure(
+        "networks: a constraint on every sample against one on their mean, on race car and cartpole",
+        _module("deep_mean"),
+    ),
+    "car": Figure("the race car from 25,000 transitions over 75 episodes", _module("car")),
+    "deep-calibration": Figure(
+        "networks: what makes samples cover the true cost, piece by piece", _module("deep_calibration")
+    ),
     "theorems": Figure(
         "every promise of the theory, measured; and how the set of safe policies grows", _module("theorems")
     ),

@@ -209,6 +209,10 @@ class RunFolder:
         with uninterrupted():
             save_checkpoint(self.checkpoint, learner, 0, self.identity)
 
+    def offline(self) -> dict[str, float]:
+        """What the offline phase reported; empty where there was none."""
+        return _read_json(self.path / "offline.json") or {}
+
     def _lines(self) -> int:
         try:
             return len(self._ledger.read_bytes().splitlines())

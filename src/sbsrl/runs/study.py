@@ -29,7 +29,7 @@ from .config import versions_now
 from .folder import RunFolder
 from .train import resume, train
 
-__all__ = ["STUDIES", "Arm", "Runs", "run_study"]
+__all__ = ["STUDIES", "Arm", "Runs", "folder_of", "run_study"]
 
 STUDIES = Path("runs") / "study"
 """Where the runs of studies are kept."""
@@ -86,6 +86,11 @@ def run_study(
                 done += 1
                 progress(done / len(folders))
     return {arm: [RunFolder.open(folders[run_name(s)][1]).records() for s in each] for arm, each in specs.items()}
+
+
+def folder_of(arm: Arm, seed: int, preset: str, home: Path) -> Path:
+    """Where a run of a study is kept."""
+    return home / run_name(arm.specification(seed, preset))
 
 
 def _finish(spec: Specification, folder: Path) -> None:

@@ -27,6 +27,7 @@ from ..loop import (
 from ..offline import is_recipe
 from ..policy import Controller, Policy
 from ..record import Interruption, Record
+from ..solve.protocol import Preparing
 from ..specification import Specification
 from ..systems.episode import Guard, Interrupted, Played, ResetFault, run_episode
 from ..task import Task
@@ -151,7 +152,19 @@ class _Run:
             return
         self.learner, metrics = prepared(self.experiment, self.learner)
         if self.folder:
-            self.folder.save_offline(self.learner, metrics)
+            self.folder.save_offline(self.learner, {**metrics, **self._judged_offline()})
+
+    def _judged_offline(self) -> dict[str, float]:
+        """What the policies of the offline phase are really worth, if that was asked for."""
+        count, solver = self.experiment.settings.run.judged, self.experiment.solver
+        if not count or not isinstance(solver, Preparing):
+            return {}
+        policies = solver.learned(self.learner.solver)
+        found = {
+            name: judge(self.experiment.task, policy, count, jax.random.key(JUDGING))
+            for name, policy in policies.items()
+        }
+        return {f"{name}/{key}": value for name, values in found.items() for key, value in values.items()}
 
     def _player(self, system: LazySystem) -> Play:
         """Plays episodes on the true system and keeps them at once, also one that the user stops."""

@@ -1,5 +1,6 @@
 """What a solver must offer: a policy for a problem, and a word on whether the constraints are met."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..policy import Metrics, Policy
@@ -51,6 +52,10 @@ class Preparing(Solver, Protocol):
 
     def prepare(self, problem: Problem, state: Any, key: PRNGKey) -> tuple[Any, Metrics]:
         """The state after the offline phase, and numbers about it."""
+        ...
+
+    def learned(self, state: Any) -> Mapping[str, Policy]:
+        """The policies that the offline phase made, by name, so that they can be judged: the behaviour's is `prior`."""
         ...
 
 

@@ -328,7 +328,7 @@ PRESETS = {
 def make(prior: Prior, budgets: tuple[float, ...], settings: RaceCarSettings = USUAL) -> Task:
     """The task, with these obstacles."""
     dynamics, step = DYNAMICS[settings.contact]
-    equations = Equations(reset, step, dynamics, SIGNALS, noise=(0.0,) * SIZE)
+    equations = Equations(reset, step, dynamics, SIGNALS, noise=(0.0,) * SIZE, gradual=SMOOTH)
     return Task(
         name="race-car",
         state_names=NAMES,

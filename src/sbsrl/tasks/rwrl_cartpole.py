@@ -12,11 +12,13 @@ from jaxtyping import Array, Float
 
 from .._jax import EXACT
 from ..costs import Cost
+from ..model import Signals
 from ..policy import Metrics
 from ..prior import Prior
 from ..structure import Structure
+from ..systems import suite_cartpole
 from ..systems.dm_control import DMControlEnv
-from ..task import Task
+from ..task import Equations, Task
 from ..types import Action, PRNGKey, Scalar, State
 
 STEPS, REPEAT, EDGE = 1000, 4, 0.25
@@ -40,6 +42,39 @@ def complete(x: State, a: Action, new: Float[Array, "5"]) -> State:
 def off_the_middle(physics: object) -> float:
     """1 if the cart is too far from the middle."""
     return float(abs(physics.named.data.qpos["slider"][0]) >= EDGE)  # type: ignore[attr-defined]
+
+
+def dynamics(x: State, a: Action) -> State:
+    """f*, as it is written down: the place after the steps that an action is held for."""
+    return suite_cartpole.observed(suite_cartpole.after_steps(x, a, REPEAT)[0])
+
+
+def step(x: State, a: Action, key: PRNGKey) -> State:
+    """The same: there is no noise."""
+    return dynamics(x, a)
+
+
+def reward(x: State, a: Action, y: State) -> Scalar:
+    """The suite's, summed over the steps."""
+    return jnp.sum(suite_cartpole.reward(a, suite_cartpole.after_steps(x, a, REPEAT)[1]))
+
+
+def costs(x: State, a: Action, y: State) -> Float[Array, "1"]:
+    """Steps in which the cart is too far from the middle."""
+    beyond = jnp.abs(suite_cartpole.after_steps(x, a, REPEAT)[1].p) >= EDGE
+    return jnp.sum(beyond.astype(x.dtype))[None]
+
+
+def gradual_costs(x: State, a: Action, y: State) -> Float[Array, "1"]:
+    """The same with an edge that is WIDTH wide."""
+    beyond = jnp.abs(suite_cartpole.after_steps(x, a, REPEAT)[1].p) - EDGE
+    return jnp.sum(jax.nn.sigmoid(beyond / WIDTH))[None]
+
+
+WIDTH = 0.01
+EQUATIONS = Equations(
+    reset, step, dynamics, Signals(reward, costs), noise=(0.0,) * 5, gradual=Signals(reward, gradual_costs)
+)
 
 
 class Pump(eqx.Module):
@@ -96,7 +131,7 @@ PRESETS = {
         "budget": 100.0,
         "tightening": 0.0,
         "exploration_threshold": 0.0,
-        "data": "pump:60:0",
+        "data": "pump:100:0",
         "episodes": 30,
         "belief": "ensemble",
         "solver": "gradient",
@@ -104,16 +139,28 @@ PRESETS = {
         "gradient.segment": 25,
         "gradient.each": 8,
         "gradient.nominal": 40,
-        "gradient.updates": 20,
+        "gradient.updates": 10,
+        "gradient.rounds": 3,
+        "gradient.checks": 4,
+        "gradient.recalled": 0.25,
+        "gradient.robust": True,
+        "ensemble.offline_updates": 6000,
+        "ensemble.kappa": 1.0,
+        "ensemble.kappa_least": 0.75,
         "gradient.unsteadiness": 0.2,
         "gradient.trust": 0.0,
         "gradient.safety_weight": 1.0,
-        "gradient.multiplier_rate": 0.05,
-        "gradient.policy_rate": 3e-4,
+        "gradient.curvature": 0.1,
+        "gradient.multiplier_rate": 0.04,
+        "gradient.multiplier_limit": 2.0,
+        "gradient.margin": 0.05,
+        "ensemble.noisy": "training",
+        "gradient.policy_rate": 1e-4,
         "gradient.offline_rate": 2e-3,
         "gradient.offline_blocks": 60,
         "gradient.offline_patience": 60,
-        "gradient.annealing": 20,
+        "gradient.free_blocks": 4,
+        "gradient.annealing": 12,
     },
 }
 """What the task sets, by preset; `cpu` holds for all."""
@@ -133,6 +180,7 @@ def make(prior: Prior = PRIORS["data"], budgets: tuple[float, ...] = (100.0,)) -
         prior=prior,
         structure=STRUCTURE,
         behaviours=BEHAVIOURS,
+        equations=EQUATIONS,
         simulated=True,
         safe_action=(0.0,),
     )

@@ -30,7 +30,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def fresh(data):
-    return EnsembleSettings(**SMALL, noisy=False).create(make_task(data), 3, jax.random.key(1))
+    return EnsembleSettings(**SMALL, noisy="never").create(make_task(data), 3, jax.random.key(1))
 
 
 @pytest.fixture(scope="module")

@@ -121,7 +121,7 @@ def test_what_is_known_is_not_predicted(getkey):
 
 def test_a_noisy_model_draws_with_the_predicted_variance(getkey):
     """4,000 draws: 10 % of the deviation."""
-    ensemble = make_ensemble(noisy=True)
+    ensemble = make_ensemble(noisy="always")
     model = Combination(ensemble, jnp.zeros(4, jnp.float32))
     (x,), (a,) = inputs(getkey, 1)
     drawn = jax.vmap(lambda key: model.draw(x, a, key))(jax.random.split(getkey(), 4000))

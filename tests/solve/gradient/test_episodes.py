@@ -28,7 +28,7 @@ def one_layer(w, b=0.0):
 
 def totals(network, problem, starts, horizon, each, nominal):
     rows = rows_of(problem, each, nominal)
-    return episodes(network, units(), rows, starts, problem, horizon, 0.0, jax.random.key(0))
+    return episodes(network, units(), rows, starts, problem, horizon, 0.0, False, jax.random.key(0))
 
 
 def test_gradients_of_both_returns_through_a_linear_model_are_those_of_the_closed_form():

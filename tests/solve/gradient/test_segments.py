@@ -24,7 +24,9 @@ from sbsrl.solve.gradient.segments import (
     visited,
 )
 from sbsrl.solve.gradient.settings import GradientSettings
+from sbsrl.solve.gradient.training import recalled_rows
 from sbsrl.tasks import make_task
+from sbsrl.transitions import Transitions
 
 
 def test_targets_are_those_of_a_hand_computation():
@@ -72,6 +74,7 @@ def test_rows_follow_their_own_models_and_can_be_told_apart():
         jnp.ones(3, jnp.float32),
         3,
         0.0,
+        False,
         jax.random.key(0),
     )
     np.testing.assert_allclose(segment.last[:, 0], [0, 0, 1.5, 1.5, 3])
@@ -147,6 +150,22 @@ def test_a_long_problem_is_solved_with_critics():
         rewards.append(float(seen.reward))
     np.testing.assert_allclose(np.mean(rewards[-20:]), 15.0, rtol=0.1)
     assert float(state.multipliers[0]) > 0
+
+
+def test_some_segments_begin_at_states_of_the_data():
+    """A quarter of those on every sample, and a quarter of those on the nominal model."""
+    chosen = solver(at_rest, 20, data=somewhere_else(), segment=5, each=4, nominal=8, recalled=0.25)
+    starts = chosen._recalled(jnp.zeros((3, 12, 1), jnp.float32), jax.random.key(0))
+    np.testing.assert_array_equal(starts[0, :, 0] > 6, [*[True], *[False] * 3, *[True] * 2, *[False] * 6])
+    assert len(np.unique(starts[:, [0, 4, 5]])) > 5
+    np.testing.assert_array_equal(
+        recalled_rows(chosen._sizes, 2), [*([True] + [False] * 3) * 2, *[True] * 2, *[False] * 6]
+    )
+
+
+def somewhere_else():
+    x = np.linspace(7, 8, 50)[:, None]
+    return Transitions(x, 0 * x, x, np.zeros(50), np.zeros((50, 1)), np.zeros(50, bool))
 
 
 def test_costs_that_are_not_summed_are_refused():

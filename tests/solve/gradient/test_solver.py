@@ -8,7 +8,7 @@ from known_problems import Parametric, known, make_problem, solver
 
 from sbsrl.leaves import check_form
 from sbsrl.solve.gradient.network_policy import NetworkPolicy
-from sbsrl.solve.gradient.solver import CLONED, PASSED, TRAINED
+from sbsrl.solve.gradient.solver import CLONED, KEPT, PASSED, RESTING, TRAINED
 from sbsrl.solve.protocol import Attentive, Preparing, Solver
 from sbsrl.transitions import Episode, Transitions
 
@@ -215,3 +215,69 @@ def test_a_budget_of_nothing_is_kept_too():
     assert int(state.origin) == CLONED
     np.testing.assert_allclose(solution.evaluation.violation, solution.metrics["worst_sample"], rtol=1e-5)
     assert solution.metrics["worst_sample"] > 1
+
+
+def test_training_that_loses_what_the_policy_could_do_is_undone():
+    """The nominal model pays for pushing right, the samples take ten times that away."""
+    earn = lambda s: known(lambda x, a: x, lambda x, a, y: s * a[0], lambda x, a, y: 0 * x)  # noqa: E731
+    problem = make_problem(earn(1.0), Parametric(jnp.full(2, -10.0, jnp.float32), earn), 1.0, HORIZON)
+    chosen = solver(at_rest, HORIZON, return_scale=HORIZON, checks=2)
+    before = chosen.init(jax.random.key(0))
+    solution, state = chosen.solve(problem, before, jax.random.key(1))
+    assert (solution.metrics["undone"], solution.metrics["origin"]) == (2, KEPT)
+    assert same(state.network, before.network)
+    assert same(solution.policy.network, before.network)
+
+
+def test_the_policy_as_it_was_is_played_if_it_passes_and_what_was_trained_does_not():
+    """Idle keeps the budget; the nominal model, which costs nothing, pays for being busy."""
+    idle = solver(at_rest, HORIZON, budget=2.0, return_scale=HORIZON, safety_weight=0.0, policy_rate=3e-2, checks=1)
+    state = idle.init(jax.random.key(0))
+    resting = state.network[-1]._replace(bias=jnp.full(1, -3.0, jnp.float32))
+    state = state._replace(network=(*state.network[:-1], resting))
+    problem = make_problem(two_states(0.0), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states()), 2.0, HORIZON)
+    solution, after = idle.solve(problem, state, jax.random.key(1))
+    assert solution.metrics["origin"] == KEPT
+    assert float(solution.evaluation.violation) == 0
+    assert same(solution.policy.network, state.network)
+    assert not same(after.network, state.network)  # training goes on from where it came to
+
+
+def test_a_robust_return_is_the_mean_over_all_models():
+    """Pushing right earns 1 on the nominal model and -1 on both samples, of which there are as many episodes."""
+    earn = lambda s: known(lambda x, a: x, lambda x, a, y: s * a[0], lambda x, a, y: 0 * x)  # noqa: E731
+    problem = make_problem(earn(1.0), Parametric(jnp.full(2, -1.0, jnp.float32), earn), 1.0, HORIZON)
+    pushed = {}
+    for robust in (False, True):
+        chosen = solver(at_rest, HORIZON, robust=robust, each=2, nominal=2)
+        state, _ = chosen._block(problem, chosen.init(jax.random.key(0)), jax.random.key(1))
+        pushed[robust] = float(policy_of(chosen, state.network).act(jnp.zeros(1), (), jax.random.key(0))[0][0])
+    assert pushed[False] > 0.5 > -0.5 > pushed[True]
+
+
+def test_bounds_count_after_a_while_and_then_fall_to_their_own():
+    """Two free blocks, then four from what the policy costs, 8, to what is wanted, 0.9 of 2."""
+    chosen = solver(at_rest, HORIZON, budget=2.0, free_blocks=2, annealing=4, margin=0.1)
+    problem = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states()), 2.0, HORIZON)
+    state = chosen.init(jax.random.key(0))
+    dear = chosen._checked(problem, state.network, jax.random.key(0))._replace(costs=jnp.full((2, 1), 8.0, jnp.float32))
+    bounds = [float(chosen._annealed(problem, dear, block)[0]) for block in range(1, 8)]
+    assert min(bounds[:2]) > 1000
+    np.testing.assert_allclose(bounds[2:], 1.8 + 6.2 * np.array([0.75, 0.5, 0.25, 0.0, 0.0]) ** 1.5, rtol=1e-6)
+
+
+def test_the_offline_learning_rate_falls_to_that_of_the_episodes():
+    chosen = solver(at_rest, HORIZON, offline_rate=8e-2, policy_rate=1e-2, offline_blocks=3)
+    np.testing.assert_allclose([chosen._offline_rate(i) for i in (1, 2, 3)], [4e-2, 2e-2, 1e-2], rtol=1e-9)
+
+
+def test_with_nothing_to_rely_on_the_safe_action_is_taken_if_it_passes():
+    """Busy time is dear on all samples; never to be busy, a = -1, is free. Training has no time to find that."""
+    problem = make_problem(two_states(), Parametric(jnp.full(2, 100.0, jnp.float32), two_states), 2.0, HORIZON)
+    for reliable, origin in ((True, CLONED), (False, RESTING)):
+        chosen = solver(at_rest, HORIZON, budget=2.0, reliable=reliable, safe_action=(-1.0,), updates=1, checks=1)
+        solution, state = chosen.solve(problem, chosen.init(jax.random.key(0)), jax.random.key(1))
+        assert int(state.origin) == origin
+    action, _, _ = solution.policy.act(jnp.array([0.3]), (), jax.random.key(0))
+    np.testing.assert_allclose(action, [-1.0], atol=2e-3)
+    assert float(solution.evaluation.violation) == 0

@@ -225,17 +225,17 @@ def _predicted_costs(
 
     def step(carry: Any, now: Any) -> Any:
         x, memory = carry
-        played, key = now
-        act_key, noise_key = jax.random.split(key)
-        act = lambda x, memory: policy.act(x, memory, act_key)[:2]  # noqa: E731
+        played, noise, key = now
+        act = lambda x, memory: policy.act(x, memory, key)[:2]  # noqa: E731
         a, memory = jax.vmap(act)(x.astype(EXACT), memory)
-        noise = jax.random.normal(noise_key, (count, rows.noise_size), PLAN)
         moved, _ = rows.steps(x, a.astype(PLAN), noise)
         return (moved.states, memory), jnp.where(played, moved.costs, 0)
 
     start = jnp.broadcast_to(x[None], (count, *x.shape))
     memories = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), state)
-    _, costs = jax.lax.scan(step, (start, memories), (steps, jax.random.split(key, len(steps))))
+    noise_key, act_key = jax.random.split(key)
+    drawn = rows.noises(noise_key, len(steps), training=False)
+    _, costs = jax.lax.scan(step, (start, memories), (steps, drawn, jax.random.split(act_key, len(steps))))
     over = [
         jax.vmap(lambda c, how=how: aggregate(c, how), in_axes=1)(costs[..., i]) for i, how in enumerate(aggregations)
     ]

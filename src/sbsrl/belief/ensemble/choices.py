@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ...errors import UserError
 from ...validation import Number, Switch, Whole, Word, declared, validate
+from .model import NOISY
 
 __all__ = ["EnsembleChoices"]
 
@@ -37,7 +38,12 @@ class EnsembleChoices:
     cost_cap: float = declared(
         Number(0), 0.0, "the largest cost of a step that is believed possible; 0 takes twice the largest of the data"
     )
-    noisy: bool = declared(Switch(), True, "whether predictions are drawn with the variance that the networks predict")
+    noisy: str = declared(
+        Word(NOISY),
+        "always",
+        "when predictions are drawn with the variance that the networks predict; of a system without noise that is "
+        "their own error, and training with it makes policies robust",
+    )
     batch: int = declared(Whole(1, 100_000), 256, "transitions per update of each network")
     costly_share: float = declared(Number(0, 1), 0.1, "share of each batch taken from transitions that cost something")
     new_share: float = declared(Number(0, 1), 0.5, "share of each batch taken from episodes of this run, if any")

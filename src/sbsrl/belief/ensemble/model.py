@@ -13,7 +13,11 @@ from ...types import Action, Index, PRNGKey, Scalar, State
 from ..protocol import Steps
 from .nets import INPUT_LIMIT, Nets, Outputs, Range, Scales, cost_of, log_variance, nominal_outputs
 
-__all__ = ["Combination", "Combinations", "Disagreement", "Ensemble", "Samples"]
+__all__ = ["NOISY", "Combination", "Combinations", "Disagreement", "Ensemble", "Samples"]
+
+
+NOISY = ("always", "training", "never")
+"""Always; or only for the training of policies, which become robust by it; or never."""
 
 
 class Ensemble(eqx.Module):
@@ -26,8 +30,8 @@ class Ensemble(eqx.Module):
     """The largest cost of a step that is believed possible, of each cost."""
     structure: Structure = eqx.field(static=True)
     known: KnownSignals = eqx.field(static=True)
-    noisy: bool = eqx.field(static=True)
-    """Whether next states are drawn with the variance that the members predict."""
+    noisy: str = eqx.field(static=True)
+    """When next states are drawn with the variance that the members predict."""
 
     def part(self, x: Float[Array, "*n dx"]) -> Float[Array, "*n p"]:
         """The numbers of states whose change is predicted."""
@@ -96,17 +100,20 @@ class Combinations(eqx.Module):
         """What tells the models of the rows apart."""
         return self.weights
 
-    @property
-    def noise_size(self) -> int:
-        """How many standard normal numbers a step of a row needs."""
-        return len(self.ensemble.structure.part) if self.ensemble.noisy else 0
+    def noises(self, key: PRNGKey, steps: int, training: bool) -> Float[Array, "T n p"]:
+        """Standard normal numbers; none where the models are functions; zeros for what is not drawn in forecasts."""
+        noisy = self.ensemble.noisy
+        shape = steps, self.weights.shape[0], 0 if noisy == "never" else len(self.ensemble.structure.part)
+        if noisy == "training" and not training:
+            return jnp.zeros(shape, PLAN)
+        return jax.random.normal(key, shape, PLAN)
 
     def steps(
         self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n p"]
     ) -> tuple[Steps, Float[Array, " n"]]:
         """A step of every row, and s_n there. All members are evaluated at every row."""
         said = self.ensemble.outputs(x, a)
-        drawn = noise if self.ensemble.noisy else None
+        drawn = None if self.ensemble.noisy == "never" else noise
         return self.ensemble.decode(x, a, combine(said, self.weights), drawn), self.ensemble.disagreement(said)
 
 
@@ -118,13 +125,13 @@ class Combination(eqx.Module):
 
     @property
     def stochastic(self) -> bool:
-        return self.ensemble.noisy
+        return self.ensemble.noisy == "always"
 
     def __call__(self, x: State, a: Action) -> State:
         return self._step(x, a).states[0]
 
     def draw(self, x: State, a: Action, key: PRNGKey) -> State:
-        if not self.ensemble.noisy:
+        if not self.stochastic:
             return self(x, a)
         return self._step(x, a, jax.random.normal(key, (1, len(self.ensemble.structure.part)), PLAN)).states[0]
 

@@ -35,9 +35,9 @@ class EachAsked(eqx.Module):
     each: int = eqx.field(static=True)
     nominal: int = eqx.field(static=True)
 
-    @property
-    def noise_size(self) -> int:
-        return 0
+    def noises(self, key: PRNGKey, steps: int, training: bool) -> Float[Array, "T n 0"]:
+        count = 0 if self.problem.samples is None else len(self.problem.samples)
+        return jnp.zeros((steps, count * self.each + self.nominal, 0), PLAN)
 
     def steps(
         self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"]
@@ -91,6 +91,7 @@ def episodes(
     problem: Problem,
     horizon: int,
     unsteadiness: float,
+    training: bool,
     key: PRNGKey,
 ) -> Totals:
     """An episode of every row from its start. Everything can be differentiated with respect to the network.
@@ -101,7 +102,7 @@ def episodes(
     n, da = starts.shape[0], units.low.shape[0]
     hand_key, noise_key = jax.random.split(key)
     hands = unsteadiness * jax.random.normal(hand_key, (horizon, n, da), PLAN) if unsteadiness else None
-    noises = jax.random.normal(noise_key, (horizon, n, rows.noise_size), PLAN)
+    noises = rows.noises(noise_key, horizon, training)
     counted = jnp.arange(horizon, dtype=jnp.int32) < problem.steps
 
     @jax.checkpoint

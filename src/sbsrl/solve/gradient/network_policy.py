@@ -12,7 +12,7 @@ from ...optimisation import descend
 from ...policy import Metrics
 from ...types import Action, PRNGKey, Scalar, State
 
-__all__ = ["NetworkPolicy", "Units", "act", "clone"]
+__all__ = ["NetworkPolicy", "Units", "act", "clone", "constant"]
 
 INPUT_LIMIT = 5.0
 """Inputs are clipped to so many standard deviations of the data."""
@@ -55,6 +55,18 @@ class NetworkPolicy(eqx.Module):
 @eqx.filter_jit
 def _act(policy: NetworkPolicy, x: State) -> Action:
     return act(policy.network, policy.units, x.astype(PLAN)[None])[0]
+
+
+MOST_SHARE = 0.999
+"""Of half the range of actions: tanh gives no more."""
+
+
+def constant(network: Network, units: Units, action: Float[Array, " da"]) -> Network:
+    """A network of the same shape that always gives this action."""
+    middle, half = (units.high + units.low) / 2, (units.high - units.low) / 2
+    share = jnp.clip((action.astype(PLAN) - middle) / half, -MOST_SHARE, MOST_SHARE)
+    *hidden, last = jax.tree.map(jnp.zeros_like, network)
+    return (*hidden, last._replace(bias=jnp.arctanh(share)))
 
 
 CLONING_RATE, CLONING_BATCH = 1e-3, 256

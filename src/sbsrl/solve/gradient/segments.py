@@ -94,13 +94,14 @@ def follow(
     scale: Float[Array, " v"],
     steps: int,
     unsteadiness: float,
+    training: bool,
     key: PRNGKey,
 ) -> Segment:
     """So many steps of the policy on every row. Everything can be differentiated with respect to the network."""
     n, da = x.shape[0], units.low.shape[0]
     hand_key, noise_key = jax.random.split(key)
     hands = unsteadiness * jax.random.normal(hand_key, (steps, n, da), PLAN)
-    noises = jax.random.normal(noise_key, (steps, n, rows.noise_size), PLAN)
+    noises = rows.noises(noise_key, steps, training)
 
     @jax.checkpoint
     def step(x: Array, now: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
@@ -182,7 +183,7 @@ def visited(
     unit = jnp.ones(2 + len(problem.aggregations), PLAN)
 
     def part(x: Array, key: PRNGKey) -> tuple[Array, Array]:
-        return follow(network, units, rows, x, problem, unit, steps, 0.0, key).last, x
+        return follow(network, units, rows, x, problem, unit, steps, 0.0, False, key).last, x
 
     _, states = jax.lax.scan(part, starts, jax.random.split(key, parts))
     n = starts.shape[0]

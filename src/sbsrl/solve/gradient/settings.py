@@ -53,6 +53,7 @@ class GradientSettings(GradientChoices):
             horizon=task.horizon,
             return_scale=scale,
             reliable=data is not None and not beyond_budget(task.costs, data),
+            safe_action=task.safe_action,
             choices=self,
         )
 

@@ -23,7 +23,7 @@ from ..protocol import Solution
 from .choices import GradientChoices
 from .episodes import rows_of
 from .lagrangian import updated
-from .network_policy import NetworkPolicy, Units, clone
+from .network_policy import NetworkPolicy, Units, clone, constant
 from .segments import Critic, init_critic, visited
 from .training import (
     OPTIMISER,
@@ -36,6 +36,7 @@ from .training import (
     forecast,
     missing,
     pressures,
+    recalled_starts,
     spread_starts,
     train,
     train_segments,
@@ -43,8 +44,21 @@ from .training import (
 
 __all__ = ["PolicyGradient", "SolverState"]
 
-TRAINED, PASSED, CLONED = 0, 1, 2
-"""Where the policy of an episode comes from: from training, from an earlier check that it passed, from the data."""
+TRAINED, PASSED, CLONED, KEPT, RESTING = 0, 1, 2, 3, 4
+"""Where the policy of an episode comes from: from training, from an earlier check that it passed, from the data, from
+before this episode's training, which did not improve on it; or it is the action that the task calls safe."""
+
+
+class Candidate(NamedTuple):
+    """A policy that may be played, and what samples say of it that no training has seen."""
+
+    network: Network
+    origin: int
+    found: Forecast
+    violation: float
+    """By how much the worst constraint is exceeded, in its own unit; 0 passes the gate."""
+    score: float
+    """The return that most samples agree on, less what violations are worth, in units of the return."""
 
 
 class SolverState(NamedTuple):
@@ -82,6 +96,8 @@ class PolicyGradient:
     """The unit of J_r."""
     reliable: bool
     """Whether the data keep within the budget on average, so that their clone can be fallen back to."""
+    safe_action: tuple[float, ...] | None
+    """Of the task, if it has one."""
     choices: GradientChoices
 
     def init(self, key: PRNGKey) -> SolverState:
@@ -111,43 +127,60 @@ class PolicyGradient:
             state = state._replace(network=network, cloned=network, passed=network, played=network)
         problem = problem.demanding(jnp.zeros((), PLAN), problem.steps)
         best, blocks, since = state, 0, 0
-        cloned = self._checked(problem, state.network, jax.random.fold_in(key, 0))
-        score = first = self._score(problem, cloned)
+        first = now = top = before = self._candidate(problem, state.network, CLONED, jax.random.fold_in(key, 0))
         for i in range(1, self.choices.offline_blocks + 1):
             block_key, check_key = jax.random.split(jax.random.fold_in(key, i))
-            state, _ = self._block(problem, state, block_key, self._annealed(problem, cloned, i), offline=True)
-            now = self._score(problem, self._checked(problem, state.network, check_key))
-            since = 0 if now > score else since + 1
-            if now > score:
-                best, score, blocks = state, now, i
+            before = now if i - 1 == self.choices.free_blocks else before
+            bounds = self._annealed(problem, before.found, i)
+            state, _ = self._block(problem, state, block_key, bounds, self._offline_rate(i))
+            now = self._candidate(problem, state.network, TRAINED, check_key)
+            better = (now.violation <= 0, now.score) > (top.violation <= 0, top.score)
+            since = 0 if better else since + 1
+            if better:
+                best, top, blocks = state, now, i
             if since >= self.choices.offline_patience:
                 break
-        return best, {"offline_updates": blocks * self.choices.updates, "clone_score": first, "offline_score": score}
+            if since and since % PATIENT == 0 and now.score < top.score - COLLAPSE and i > self._annealed_after:
+                state = best._replace(multipliers=state.multipliers, critic=state.critic)
+        return best, {
+            "offline_updates": blocks * self.choices.rounds * self.choices.updates,
+            "clone_score": first.score,
+            "offline_score": top.score,
+            "offline_violation": top.violation,
+        }
+
+    def learned(self, state: SolverState) -> dict[str, NetworkPolicy]:
+        """The clone, and what became of it offline."""
+        networks = {"prior": state.cloned, "offline": state.network}
+        return {name: NetworkPolicy(network, self.units) for name, network in networks.items()}
 
     def solve(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[Solution, SolverState]:
         """Trains on, then checks with samples and initial states that training has not seen, until one check passes.
 
-        If none does, what is played is the last policy that passed and then really cost little, at first the prior's.
-        Data that cost more than the budget make no prior policy to rely on: then it is whichever violates less.
+        Training that loses what the policy could do is undone. If no check passes, see `_instead`.
         """
+        begun = state
+        kept = self._candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
+        tried, undone = [kept], 0
         for i in range(self.choices.checks):
             train_key, check_key = jax.random.split(jax.random.fold_in(key, i))
             state, seen = self._block(problem, state, train_key)
-            found, origin = self._checked(problem, state.network, check_key), TRAINED
-            if self._violation(problem, found) <= 0:
+            now = self._candidate(problem, state.network, TRAINED, check_key)
+            if now.score < kept.score - COLLAPSE:
+                state = state._replace(network=begun.network, moments=begun.moments)
+                undone += 1
+                continue
+            tried.append(now)
+            if now.violation <= 0:
                 break
-        else:
-            earlier = self._checked(problem, state.passed, jax.random.fold_in(key, self.choices.checks))
-            cloned = _same(state.passed, state.cloned)
-            better = self._violation(problem, earlier) <= self._violation(problem, found)
-            if better or not cloned or self.reliable:
-                found, origin = earlier, CLONED if cloned else PASSED
-        played = state.network if origin == TRAINED else state.passed
-        state = state._replace(played=played, origin=jnp.asarray(origin, jnp.int32))
-        evaluation = Evaluation(found.reward, jnp.asarray(self._violation(problem, found)), found.information)
+        chosen = tried[-1] if tried[-1].violation <= 0 else self._instead(problem, state, tried, key)
+        state = state._replace(played=chosen.network, origin=jnp.asarray(chosen.origin, jnp.int32))
+        found = chosen.found
+        evaluation = Evaluation(found.reward, jnp.asarray(chosen.violation), found.information)
         metrics = {
             "checks": i + 1,
-            "origin": int(state.origin),
+            "undone": undone,
+            "origin": chosen.origin,
             "predicted_return": float(found.reward),
             "multiplier": float(jnp.mean(state.multipliers)),
             "curiosity": float(state.curiosity),
@@ -157,6 +190,26 @@ class PolicyGradient:
             metrics |= {"worst_sample": float(jnp.max(found.costs)), "mean_sample": float(jnp.mean(found.costs))}
         return Solution(NetworkPolicy(state.played, self.units), evaluation, float(problem.threshold), metrics), state
 
+    def _instead(self, problem: Problem, state: SolverState, tried: list[Candidate], key: PRNGKey) -> Candidate:
+        """What is played if the last check failed: the best that passes, among what was tried and what passed before.
+
+        If nothing does: the last policy that passed and then really cost little, at first the prior's. Data that cost
+        more than the budget make no prior policy to rely on: then nothing is done but the action that the task calls
+        safe, if that passes; else it is whichever violates least.
+        """
+        cloned = _same(state.passed, state.cloned)
+        again = jax.random.fold_in(key, self.choices.checks + 1)
+        earlier = self._candidate(problem, state.passed, CLONED if cloned else PASSED, again)
+        if passing := [each for each in (*tried, earlier) if each.violation <= 0]:
+            return max(passing, key=lambda each: float(each.found.reward))
+        if self.reliable or not cloned:
+            return earlier
+        others = [*tried, earlier]
+        if self.safe_action is not None:
+            network = constant(state.cloned, self.units, jnp.asarray(self.safe_action))
+            others.append(self._candidate(problem, network, RESTING, again))
+        return min(others, key=lambda each: each.violation)
+
     def observed(self, state: SolverState, episode: Episode) -> SolverState:
         """After an episode of its policy: one that cost little is one to come back to, another one is forgotten."""
         costs = [total(episode.costs[:, i], how) for i, how in enumerate(self.aggregations)]
@@ -165,12 +218,30 @@ class PolicyGradient:
             return state._replace(passed=state.played)
         return state._replace(passed=state.cloned) if int(state.origin) == PASSED else state
 
-    def _annealed(self, problem: Problem, cloned: Forecast, block: int) -> Float[Array, " k"]:
-        """The bounds of an offline block: at first what the prior policy costs on the worst sample, then their own."""
-        left = max(0.0, 1 - block / self.choices.annealing) ** 1.5 if self.choices.annealing else 0.0
-        if not left or not len(cloned.costs):
-            return problem.bounds
-        return problem.bounds + left * jnp.maximum(jnp.max(cloned.costs, axis=0) - problem.bounds, 0)
+    def _annealed(self, problem: Problem, before: Forecast, block: int) -> Float[Array, " k"]:
+        """The bounds of an offline block: at first none, then what the policy cost on the worst sample when they began
+        to count, then their own."""
+        since = block - self.choices.free_blocks
+        if since <= 0:
+            return problem.bounds + FREE * cost_units(problem)
+        left = max(0.0, 1 - since / self.choices.annealing) ** 1.5 if self.choices.annealing else 0.0
+        if not left or not len(before.costs):
+            return self._wanted(problem)
+        return self._wanted(problem) + left * jnp.maximum(jnp.max(before.costs, axis=0) - self._wanted(problem), 0)
+
+    def _wanted(self, problem: Problem) -> Float[Array, " k"]:
+        """What training aims at: a little less than the gate demands, since it sees other samples."""
+        return problem.bounds - self.choices.margin * jnp.abs(problem.bounds)
+
+    @property
+    def _annealed_after(self) -> int:
+        """The offline block from which on the bounds are their own."""
+        return self.choices.free_blocks + self.choices.annealing
+
+    def _offline_rate(self, block: int) -> float:
+        """Of an offline block: it falls from `offline_rate` to `policy_rate`, by the same factor in every block."""
+        first, last = self.choices.offline_rate or self.choices.policy_rate, self.choices.policy_rate
+        return first * (last / first) ** (block / self.choices.offline_blocks) if first else 0.0
 
     def _block(
         self,
@@ -178,22 +249,30 @@ class PolicyGradient:
         state: SolverState,
         key: PRNGKey,
         bounds: Float[Array, " k"] | None = None,
-        offline: bool = False,
+        rate: float | None = None,
     ) -> tuple[SolverState, Forecast]:
-        """The updates of an episode, within these bounds, by default the problem's."""
+        """The updates between two checks, within these bounds, by default those that are wanted."""
+        for i in range(self.choices.rounds):
+            state, seen = self._round(problem, state, jax.random.fold_in(key, i), bounds, rate)
+        return state, seen
+
+    def _round(
+        self, problem: Problem, state: SolverState, key: PRNGKey, bounds: Float[Array, " k"] | None, rate: float | None
+    ) -> tuple[SolverState, Forecast]:
         start_key, train_key = jax.random.split(key)
         count = self.choices.updates
         starts = draw_starts(self.start, count * (self.choices.each + self.choices.nominal), start_key)
         starts = starts.reshape(count, -1, starts.shape[-1]).astype(PLAN)
+        speed = jnp.asarray(self.choices.policy_rate if rate is None else rate, PLAN)
         shape = (problem.constraint_count, len(self.budgets))
         multipliers = jnp.broadcast_to(state.multipliers[None], shape)
         before = Trained(state.network, state.moments, multipliers, state.curiosity)
-        limits, weights = problem.bounds if bounds is None else bounds, self._weights(offline)
+        limits, weights = self._wanted(problem) if bounds is None else bounds, self._weights
         critic = state.critic
         if self.choices.segment:
-            after, critic, seen = self._segments(problem, before, critic, starts, limits, weights, train_key)
+            after, critic, seen = self._segments(problem, before, critic, starts, limits, speed, train_key)
         else:
-            after, seen = train(before, self.units, problem, starts, limits, self._sizes, weights, train_key)
+            after, seen = train(before, self.units, problem, starts, limits, self._sizes, weights, speed, train_key)
         return state._replace(
             network=after.network,
             moments=after.moments,
@@ -209,26 +288,36 @@ class PolicyGradient:
         critic: Critic,
         starts: Float[Array, "U K dx"],
         bounds: Float[Array, " k"],
-        weights: Weights,
+        rate: Scalar,
         key: PRNGKey,
     ) -> tuple[Trained, Critic, Forecast]:
         """Whole episodes say how much each constraint presses; then gradients go through segments."""
-        seen_key, visit_key, train_key = jax.random.split(key, 3)
-        sizes, count = self._sizes, 0 if problem.samples is None else len(problem.samples)
+        seen_key, visit_key, train_key, recall_key = jax.random.split(key, 4)
+        sizes, weights, count = self._sizes, self._weights, 0 if problem.samples is None else len(problem.samples)
         seen = forecast(before.network, self.units, problem, starts[0], self.horizon, sizes.nominal, seen_key)
         g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
-        rate, limit = weights.multiplier_rate, weights.multiplier_limit
-        multipliers = updated(weights.kind, before.multipliers, g, rate, limit)
-        curiosity = jnp.where(problem.threshold > 0, updated(weights.kind, before.curiosity, lacking, rate, limit), 0)
+        eta, limit = weights.multiplier_rate, weights.multiplier_limit
+        multipliers = updated(weights.kind, before.multipliers, g, eta, limit)
+        curiosity = jnp.where(problem.threshold > 0, updated(weights.kind, before.curiosity, lacking, eta, limit), 0)
         before = before._replace(multipliers=multipliers, curiosity=curiosity)
         pushed = pressures(problem, seen, before, weights, bounds)
         rows = rows_of(problem, sizes.each, sizes.nominal)
+        starts = self._recalled(starts, recall_key)
         placed = spread_starts(starts[0], count, sizes.each, sizes.nominal)
         first = visited(before.network, self.units, problem, rows, placed, self.horizon, sizes.segment, visit_key)
+        scale = self._scale(problem)
         network, moments, critic = train_segments(
-            before, critic, self.units, problem, first, starts, pushed, self._scale(problem), sizes, weights, train_key
+            before, critic, self.units, problem, first, starts, pushed, scale, sizes, weights, rate, train_key
         )
         return before._replace(network=network, moments=moments), critic, seen
+
+    def _recalled(self, starts: Float[Array, "U K dx"], key: PRNGKey) -> Float[Array, "U K dx"]:
+        """The starts of segments: some of them are states of the data, which the policy need not find by itself."""
+        if self.data is None or not self.choices.recalled:
+            return starts
+        numbers = jax.random.randint(key, starts.shape[:2], 0, len(self.data.states))
+        states = jnp.asarray(self.data.states, PLAN)[numbers]
+        return jnp.where(jnp.asarray(recalled_starts(self._sizes))[None, :, None], states, starts)
 
     def _scale(self, problem: Problem) -> Float[Array, " v"]:
         """The unit of each signal per step: of an episode it is that of the whole."""
@@ -239,13 +328,22 @@ class PolicyGradient:
     @property
     def _sizes(self) -> Sizes:
         chosen = self.choices
-        return Sizes(self.horizon, chosen.each, chosen.nominal, chosen.unsteadiness, chosen.updates, chosen.segment)
+        return Sizes(
+            horizon=self.horizon,
+            each=chosen.each,
+            nominal=chosen.nominal,
+            unsteadiness=chosen.unsteadiness,
+            updates=chosen.updates,
+            segment=chosen.segment,
+            robust=chosen.robust,
+            recalled=chosen.recalled if self.data is not None else 0.0,
+        )
 
-    def _weights(self, offline: bool) -> Weights:
+    @property
+    def _weights(self) -> Weights:
         chosen = self.choices
         return Weights(
             kind=chosen.penalty,
-            rate=(chosen.offline_rate if offline else 0.0) or chosen.policy_rate,
             discount=chosen.discount,
             return_scale=self.return_scale,
             total=chosen.safety_weight,
@@ -271,6 +369,11 @@ class PolicyGradient:
         worst = float(np.max(excess, initial=0.0))
         return worst if np.isfinite(worst) else float("inf")
 
+    def _candidate(self, problem: Problem, network: Network, origin: int, key: PRNGKey) -> Candidate:
+        """With what fresh samples say of it."""
+        found = self._checked(problem, network, key)
+        return Candidate(network, origin, found, self._violation(problem, found), self._score(problem, found))
+
     def _score(self, problem: Problem, found: Forecast) -> float:
         """The return that most samples agree on, less what violations are worth."""
         pessimistic = float(found.reward)
@@ -278,9 +381,16 @@ class PolicyGradient:
             pessimistic = float(jnp.mean(found.sampled_rewards) - jnp.std(found.sampled_rewards))
         hinge = np.maximum(np.asarray(constraints(problem, found.costs, problem.bounds)), 0)
         penalty = self.choices.safety_weight * (float(hinge.mean()) if hinge.size else 0.0)
-        return pessimistic / self.return_scale - penalty
+        score = pessimistic / self.return_scale - penalty
+        return score if np.isfinite(score) else -float("inf")
 
 
+COLLAPSE = 0.5
+"""By how much the score falls, in units of the return, when training has lost what the policy could do."""
+PATIENT = 3
+"""Offline blocks without improvement, after which a policy that has collapsed goes back to the best."""
+FREE = 1e6
+"""How far away a bound is that does not count yet, in units of the bound."""
 CHECK_NOMINAL = 4
 """Initial states from which the nominal model is asked in a check."""
 GOOD = 0.5

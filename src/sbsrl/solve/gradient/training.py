@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ..._jax import PLAN
 from ...networks import Network
@@ -29,6 +30,7 @@ __all__ = [
     "forecast",
     "missing",
     "pressures",
+    "recalled_starts",
     "spread_starts",
     "train",
     "train_segments",
@@ -50,14 +52,16 @@ class Sizes(NamedTuple):
     """Per call."""
     segment: int
     """Steps between two critics; 0 is none."""
+    robust: bool
+    """Whether the return is the mean over all models; else it is that of the nominal one, as in the paper."""
+    recalled: float
+    """Share of the segments that begin where the data have been, not where the policy goes."""
 
 
 class Weights(NamedTuple):
     """What the parts of the objective are worth."""
 
     kind: str
-    rate: float
-    """Learning rate of the policy."""
     return_scale: float
     """The unit of J_r."""
     total: float
@@ -145,7 +149,9 @@ def forecast(
     each = starts.shape[0] - nominal
     rows = rows_of(problem, each, nominal)
     count = 0 if problem.samples is None else len(problem.samples)
-    totals = episodes(network, units, rows, spread_starts(starts, count, each, nominal), problem, horizon, 0.0, key)
+    totals = episodes(
+        network, units, rows, spread_starts(starts, count, each, nominal), problem, horizon, 0.0, False, key
+    )
     return _summary(totals, each if count else 0, nominal)
 
 
@@ -158,6 +164,7 @@ def train(
     bounds: Float[Array, " k"],
     sizes: Sizes,
     weights: Weights,
+    rate: Scalar,
     key: PRNGKey,
 ) -> tuple[Trained, Forecast]:
     """So many updates, each from initial states of its own, and the means of what was predicted meanwhile.
@@ -171,13 +178,14 @@ def train(
         network: Network, multipliers: Array, curiosity: Scalar, starts: Array, key: PRNGKey
     ) -> tuple[Scalar, Any]:
         own = spread_starts(starts, count, sizes.each, sizes.nominal)
-        totals = episodes(network, units, rows, own, problem, sizes.horizon, sizes.unsteadiness, key)
+        totals = episodes(network, units, rows, own, problem, sizes.horizon, sizes.unsteadiness, True, key)
         seen = _summary(totals, sizes.each if count else 0, sizes.nominal)
         g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
         safety = jnp.sum(penalty(weights.kind, multipliers, g, weights.curvature)) * weights.total / max(len(g), 1)
         explore = jnp.where(problem.threshold > 0, penalty(weights.kind, curiosity, lacking, weights.curvature), 0)
         beyond = jnp.maximum(seen.information / weights.trust - 1, 0) if weights.trust else jnp.zeros((), PLAN)
-        value = -seen.reward / weights.return_scale + safety + explore + weights.trust_weight * beyond
+        earned = jnp.mean(totals.rewards) if sizes.robust else seen.reward
+        value = -earned / weights.return_scale + safety + explore + weights.trust_weight * beyond
         return value.astype(PLAN), (seen, g, lacking)
 
     def update(state: Trained, now: tuple[Array, PRNGKey]) -> tuple[Trained, Forecast]:
@@ -187,14 +195,30 @@ def train(
         )
         usable = jnp.isfinite(optax.tree.norm(slopes))
         slopes = jax.tree.map(lambda slope: jnp.where(usable, slope, 0), slopes)
-        network, moments = descend(OPTIMISER, slopes, state.moments, state.network, weights.rate)
-        kind, rate, limit = weights.kind, weights.multiplier_rate, weights.multiplier_limit
-        multipliers = updated(kind, state.multipliers, g, rate, limit)
-        curiosity = jnp.where(problem.threshold > 0, updated(kind, state.curiosity, lacking, rate, limit), 0)
+        network, moments = descend(OPTIMISER, slopes, state.moments, state.network, rate)
+        kind, eta, limit = weights.kind, weights.multiplier_rate, weights.multiplier_limit
+        multipliers = updated(kind, state.multipliers, g, eta, limit)
+        curiosity = jnp.where(problem.threshold > 0, updated(kind, state.curiosity, lacking, eta, limit), 0)
         return Trained(network, moments, multipliers, curiosity), seen
 
     trained, seen = jax.lax.scan(update, trained, (starts, jax.random.split(key, sizes.updates)))
     return trained, jax.tree.map(lambda each: jnp.mean(each, axis=0), seen)
+
+
+RECALLED = 2
+"""Segments from a state of the data until another one is taken."""
+
+
+def recalled_starts(sizes: Sizes) -> Bool[np.ndarray, " K"]:
+    """Which of the starts of an update are states of the data: the first of those on every sample, and on mu."""
+    each, nominal = np.arange(sizes.each), np.arange(sizes.nominal)
+    return np.concatenate([each < round(sizes.recalled * sizes.each), nominal < round(sizes.recalled * sizes.nominal)])
+
+
+def recalled_rows(sizes: Sizes, samples: int) -> Bool[np.ndarray, " n"]:
+    """The same, of all rows."""
+    chosen = recalled_starts(sizes)
+    return np.concatenate([np.tile(chosen[: sizes.each], samples), chosen[sizes.each :]])
 
 
 class Pressures(NamedTuple):
@@ -230,11 +254,13 @@ def train_segments(
     scale: Float[Array, " v"],
     sizes: Sizes,
     weights: Weights,
+    rate: Scalar,
     key: PRNGKey,
 ) -> tuple[Network, Any, Critic]:
     """So many updates of policy and critic over segments that follow one another, from these states on.
 
-    A row whose episode is over begins anew at one of the initial states. `scale` is the unit of each signal per step.
+    A row whose episode is over begins anew at one of `starts`: initial states, or for rows that are recalled states of
+    the data, which are followed for RECALLED segments. `scale` is the unit of each signal per step.
     """
     rows = rows_of(problem, sizes.each, sizes.nominal)
     count = 0 if problem.samples is None else len(problem.samples)
@@ -243,10 +269,10 @@ def train_segments(
     parts = max(sizes.horizon // sizes.segment, 1)
 
     def loss(network: Network, target: Network, x: Array, key: PRNGKey) -> tuple[Scalar, Segment]:
-        segment = follow(network, units, rows, x, problem, scale, sizes.segment, sizes.unsteadiness, key)
+        segment = follow(network, units, rows, x, problem, scale, sizes.segment, sizes.unsteadiness, True, key)
         ahead = segment_returns(segment, target, units, code, weights.discount)
         mine = ahead[n - sizes.nominal :]
-        value = -jnp.mean(mine[:, 0]) - pushed.information * jnp.mean(mine[:, -1])
+        value = -jnp.mean((ahead if sizes.robust else mine)[:, 0]) - pushed.information * jnp.mean(mine[:, -1])
         if count:
             costs = ahead[: n - sizes.nominal, 1:-1].reshape(count, sizes.each, -1)
             value = value + jnp.sum(pushed.costs * jnp.mean(costs, axis=1))
@@ -256,17 +282,18 @@ def train_segments(
         network, moments, critic, x, part = carry
         starts, key = now
         loss_key, critic_key = jax.random.split(key)
-        over = part >= parts
+        over = part >= last
         x = jnp.where(over[:, None], spread_starts(starts, count, sizes.each, sizes.nominal), x)
         slopes, segment = jax.grad(loss, has_aux=True)(network, critic.target, x, loss_key)
         usable = jnp.isfinite(optax.tree.norm(slopes))
         slopes = jax.tree.map(lambda slope: jnp.where(usable, slope, 0), slopes)
-        network, moments = descend(OPTIMISER, slopes, moments, network, weights.rate)
+        network, moments = descend(OPTIMISER, slopes, moments, network, rate)
         segment = jax.lax.stop_gradient(segment)
         critic = learn_values(critic, units, segment, code, weights.discount, critic_key)
         return (network, moments, critic, segment.last, jnp.where(over, 0, part) + 1), None
 
     begun = jnp.arange(n) % parts
+    last = jnp.where(recalled_rows(sizes, count), min(RECALLED, parts), parts)
     carry = (trained.network, trained.moments, critic, first, begun)
     (network, moments, critic, _, _), _ = jax.lax.scan(update, carry, (starts, jax.random.split(key, sizes.updates)))
     return network, moments, critic

@@ -1,0 +1,61 @@
+"""What is compared with networks: worlds, methods, and ways to make samples; each with priors of its own."""
+
+from typing import Any, NamedTuple
+
+from ..runs.study import Arm
+
+__all__ = ["BINDING", "WORLDS", "World", "arm", "oracle", "with_prior", "world_of"]
+
+
+class World(NamedTuple):
+    """A task as the experiments set it, and the data they begin with."""
+
+    name: str
+    task: str
+    changes: tuple[tuple[str, Any], ...]
+    data: str
+    """Behaviour and episodes of the offline data; their seed is the prior's number."""
+    episodes: int
+    wanted: float
+    """The normalised return that the final policy is to have."""
+
+
+WORLDS = {
+    world.name: world
+    for world in (
+        World("race car, obstacles slow it", "race-car", (("contact", "sticky"),), "careless:25", 25, 0.9),
+        World("race car, obstacles only cost", "race-car", (("contact", "ghost"),), "careless:25", 25, 0.8),
+        World("cartpole", "rwrl-cartpole", (), "pump:100", 30, 0.9),
+    )
+}
+BINDING = WORLDS["race car, obstacles only cost"]
+"""Where whoever earns most costs too much."""
+
+JUDGED = 64
+"""Initial states over which the true mean cost of every policy is taken."""
+
+
+def arm(label: str, world: World, method: str = "sbsrl", **changes: Any) -> Arm:
+    """A method in a world. `data` may be given as behaviour and episodes, like that of the world."""
+    usual = {"data": world.data, "episodes": world.episodes, "judged": JUDGED}
+    return Arm(label, world.task, method, (*world.changes, *{**usual, **changes}.items()))
+
+
+def with_prior(compared: Arm, prior: int) -> Arm:
+    """The same, from the offline data and the offline phase of this number."""
+    changes = dict(compared.changes)
+    return compared._replace(
+        changes=tuple({**changes, "data": f"{changes['data']}:{prior}", "offline_seed": prior}.items())
+    )
+
+
+def world_of(compared: Arm) -> World:
+    """In which world it is."""
+    found = [w for w in WORLDS.values() if w.task == compared.task and set(w.changes) <= set(compared.changes)]
+    return found[0]
+
+
+def oracle(world: World) -> Arm:
+    """The same solver on the true dynamics: with twice the updates, and free to leave what the data support."""
+    rounds = 6 if world.task == "rwrl-cartpole" else 2
+    return arm("true dynamics", world, "oracle", trust=0.0, **{"gradient.rounds": rounds})

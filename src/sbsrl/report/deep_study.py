@@ -1,0 +1,264 @@
+"""Runs with networks: several priors, several runs from each, and what every executed policy really costs."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+
+from ..record import Record
+from ..runs.config import versions_now
+from ..runs.folder import RunFolder
+from ..runs.study import STUDIES, Arm, folder_of, run_study
+from .canvas import png
+from .deep_arms import World, oracle, with_prior, world_of
+from .figures import Request
+from .statistics import summarise
+
+__all__ = ["FIRST_SEED", "PRIORS", "Run", "Study", "deep_table", "publish", "run_deep"]
+
+PRIORS, FIRST_SEED, SEEDS = (101, 102), 1000, 2
+"""Numbers of the offline data and phases, and of the runs from each; none of them was used to choose settings."""
+LATE = 10
+"""Episodes at the end over which a run's return is averaged."""
+ACTIVE = 1e-3
+"""A multiplier above this presses."""
+TRAINED, KEPT = 0.0, 3.0
+"""Origins of policies that are not fallen back to."""
+
+
+class Run(NamedTuple):
+    """One run from one prior."""
+
+    prior: int
+    seed: int
+    records: Sequence[Record]
+    offline: Mapping[str, float]
+    """What the offline phase reported."""
+
+    @property
+    def budget(self) -> float:
+        return self.records[0].budget
+
+    def metric(self, name: str) -> Float[np.ndarray, " episodes"]:
+        """Of every episode that has it, that of the final policy included."""
+        return np.array([r.metrics[name] for r in self.records if name in r.metrics])
+
+    @property
+    def true_costs(self) -> Float[np.ndarray, " episodes"]:
+        """J_c(pi_n, f*) of every executed policy."""
+        return self.metric("true_cost")
+
+    @property
+    def true_returns(self) -> Float[np.ndarray, " episodes"]:
+        return self.metric("true_return")
+
+    @property
+    def violating_policies(self) -> int:
+        return int(np.sum(self.true_costs > self.budget))
+
+    @property
+    def violating_episodes(self) -> int:
+        return sum(not r.safe for r in self.records)
+
+    @property
+    def active(self) -> float:
+        """The share of the episodes before which a safety constraint pressed on the policy."""
+        return float(np.mean(self.metric("multiplier") > ACTIVE))
+
+    @property
+    def fallbacks(self) -> int:
+        """Episodes in which neither the trained policy nor that of the episode before was played."""
+        return int(np.sum(~np.isin(self.metric("origin"), (TRAINED, KEPT))))
+
+    @property
+    def coverage(self) -> float:
+        """The share of the episodes that cost no more than the dearest sample foretold, within the tolerance."""
+        return float(np.mean(self.metric("covered")))
+
+
+class Study(NamedTuple):
+    """All runs of all arms, and the best known return of every world."""
+
+    runs: Mapping[Arm, Sequence[Run]]
+    best: Mapping[str, float]
+
+    def normalised(self, arm: Arm, run: Run, value: float) -> float:
+        """0 is the prior's policy, 1 the same solver on the true dynamics under the same constraint."""
+        prior = run.offline["prior/true_return"]
+        return (value - prior) / (self.best[world_of(arm).name] - prior)
+
+    def curves(self, arm: Arm) -> Float[np.ndarray, "runs episodes"]:
+        """The normalised true return of every executed policy."""
+        return np.array([[self.normalised(arm, run, value) for value in run.true_returns] for run in self.runs[arm]])
+
+    def costs(self, arm: Arm) -> Float[np.ndarray, "runs episodes"]:
+        """The true mean cost of every executed policy."""
+        return np.array([run.true_costs for run in self.runs[arm]])
+
+    def final(self, arm: Arm) -> Float[np.ndarray, " runs"]:
+        """The normalised true return of the policy that is returned in the end."""
+        return self.curves(arm)[:, -1]
+
+    def late(self, arm: Arm) -> Float[np.ndarray, " runs"]:
+        """The mean of the last episodes."""
+        return self.curves(arm)[:, -LATE:].mean(axis=1)
+
+    def total(self, arm: Arm, count: Callable[[Run], float]) -> float:
+        """Over all runs."""
+        return sum(count(run) for run in self.runs[arm])
+
+    def violating(self, arm: Arm) -> int:
+        """Executed policies whose true mean cost exceeds the budget."""
+        return sum(run.violating_policies for run in self.runs[arm])
+
+    def policies(self, arm: Arm) -> int:
+        return sum(len(run.true_costs) for run in self.runs[arm])
+
+    def csv(self) -> bytes:
+        """One line per episode."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["label", "task", "method", "changes", "prior", "seed", *COLUMNS, *METRICS])
+        for arm, runs in self.runs.items():
+            changes = " ".join(f"{name}={value}" for name, value in arm.changes)
+            for run in runs:
+                for r in run.records:
+                    values = [getattr(r, name) for name in COLUMNS]
+                    metrics = [_short(r.metrics.get(name)) for name in METRICS]
+                    writer.writerow([arm.label, arm.task, arm.method, changes, run.prior, run.seed, *values, *metrics])
+        return text.getvalue().encode()
+
+
+COLUMNS = ("episode", "phase", "reward", "cost", "budget", "safe", "feasible", "exploring", "seconds")
+METRICS = (
+    "true_return",
+    "true_cost",
+    "true_violations",
+    "origin",
+    "checks",
+    "undone",
+    "multiplier",
+    "predicted_return",
+    "worst_sample",
+    "mean_sample",
+    "predicted_most",
+    "covered",
+    "kappa",
+    "state_ratio",
+    "cost_ratio",
+)
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def run_deep(request: Request, arms: Sequence[Arm], worlds: Iterable[World], priors: Sequence[int] = PRIORS) -> Study:
+    """Runs what is missing: every arm from every prior with every seed, and the oracle of every world."""
+    seeds = range(FIRST_SEED + request.seed, FIRST_SEED + request.seed + (request.seeds or SEEDS))
+    expanded = {arm: [with_prior(arm, prior) for prior in priors] for arm in arms}
+    references = {world.name: with_prior(oracle(world), priors[0]) for world in worlds}
+    every = [each for many in expanded.values() for each in many]
+    request.say(
+        f"{len(arms)} arms x {len(priors)} priors x {len(seeds)} seeds and {len(references)} oracles, kept in "
+        f"{STUDIES}: if interrupted, the same command goes on"
+    )
+    found = run_study(every, seeds, request.preset, STUDIES, request.workers, request.progress)
+    known = run_study(references.values(), seeds[:1], request.preset, STUDIES, request.workers)
+    runs = {
+        arm: [
+            Run(prior, seed, records, RunFolder.open(folder_of(each, seed, request.preset, STUDIES)).offline())
+            for prior, each in zip(priors, many, strict=True)
+            for seed, records in zip(seeds, found[each], strict=True)
+        ]
+        for arm, many in expanded.items()
+    }
+    return Study(runs, {name: _best(known[arm][0]) for name, arm in references.items()})
+
+
+def _best(records: Sequence[Record]) -> float:
+    """The largest true mean return of a policy that keeps the budget in truth."""
+    kept = [r.metrics["true_return"] for r in records if r.metrics["true_cost"] <= r.budget]
+    return max(kept)
+
+
+HEAD = (
+    "",
+    "final return",
+    f"last {LATE}",
+    "violating policies",
+    "largest true cost",
+    "violating episodes",
+    "constraint active",
+    "fallen back",
+    "coverage",
+    "kappa at the end",
+    "seconds per run",
+)
+
+
+def deep_table(study: Study, arms: Iterable[Arm]) -> str:
+    """One line per arm."""
+    rows = [HEAD, ("---",) * len(HEAD), *(_row(study, arm) for arm in arms)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _row(study: Study, arm: Arm) -> tuple[str, ...]:
+    runs = study.runs[arm]
+    seconds = [sum(r.seconds for r in run.records) for run in runs]
+    affected = sum(run.violating_policies > 0 for run in runs)
+    episodes = sum(len(run.records) for run in runs)
+    return (
+        arm.label,
+        str(summarise(list(study.final(arm)))),
+        f"{study.late(arm).mean():.2f}",
+        f"{study.violating(arm)} of {study.policies(arm)}, in {affected} of {len(runs)} runs",
+        f"{study.costs(arm).max():.1f} of {runs[0].budget:g}",
+        f"{sum(run.violating_episodes for run in runs)} of {episodes}",
+        f"{100 * np.mean([run.active for run in runs]):.0f} %",
+        f"{sum(run.fallbacks for run in runs)}",
+        f"{100 * np.mean([run.coverage for run in runs]):.0f} %",
+        f"{np.mean([run.metric('kappa')[-1] for run in runs]):.2f}",
+        f"{min(seconds):.0f} to {max(seconds):.0f}",
+    )
+
+
+def publish(
+    request: Request,
+    study: Study,
+    title: str,
+    text: str,
+    sections: Mapping[str, Sequence[Arm]],
+    draw: Callable[[Study], Figure],
+) -> dict[str, bytes]:
+    """All that a figure leaves: a page with numbers, every episode, the picture."""
+    versions = ", ".join(f"{name} {version}" for name, version in versions_now().items())
+    lines = [f"# {title}", "", f"![{title}]({request.figure}.png)", "", f"Made by `{request.command}` with {versions}."]
+    lines += ["", text, ""]
+    for name, arms in sections.items():
+        best = study.best[world_of(arms[0]).name]
+        lines += [f"## {name}", "", f"{_scale(study, arms, best)}", "", deep_table(study, arms), ""]
+    return {
+        "README.md": "\n".join(lines).encode(),
+        "episodes.csv": study.csv(),
+        f"{request.figure}.png": png(draw(study)),
+    }
+
+
+def _scale(study: Study, arms: Sequence[Arm], best: float) -> str:
+    runs = study.runs[arms[0]]
+    priors = ", ".join(
+        f"{run.offline['prior/true_return']:.0f} at cost {run.offline['prior/true_cost']:.0f} (prior {run.prior})"
+        for run in {run.prior: run for run in runs}.values()
+    )
+    return (
+        f"{len(runs)} runs per arm. Returns are true means over 64 initial states: 0 is the clone of the behaviour "
+        f"({priors}), 1 the same solver on the true dynamics under the same constraint ({best:.0f}). A policy violates "
+        "if its true mean cost exceeds the budget, an episode if its own cost does. A constraint is active if its "
+        "multiplier is not 0. Coverage: episodes that cost no more than the dearest of ten fresh samples foretold, or "
+        "a tenth of the budget more."
+    )
