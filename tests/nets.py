@@ -22,7 +22,7 @@ def array(*values):
 
 def make_ensemble(members=4, noisy="never", known=KnownSignals(), seed=0, **parts):  # noqa: B008
     fields = {
-        "nets": Nets.create(jax.random.key(seed), (2, 1, 1, 1), (16,), members, 3.0),
+        "nets": Nets.create(jax.random.key(seed), (2, 1, 1, 1), (16,), members, (3.0, 1.5)),
         "scales": Scales(
             array(0.1, 0.2),
             array(1.0, 2.0),

@@ -320,6 +320,8 @@ PRESETS = {
         "solver": "gradient",
         "method.samples": 10,
         "ensemble.cost_cap": 8.0,
+        "ensemble.state_share": 0.6,
+        "gradient.rounds": 2,
     },
 }
 """What the task sets, by preset; `cpu` holds for all."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from nets import array, make_ensemble
 
-from sbsrl.belief.ensemble.model import Combination, Disagreement, Samples
+from sbsrl.belief.ensemble.model import Combination, Disagreement, Samples, combine
 from sbsrl.belief.ensemble.nets import Range, cost_of
 from sbsrl.belief.protocol import Renewable, Rows, SideBySide
 from sbsrl.model import KnownSignals, Model
@@ -136,3 +136,23 @@ def test_a_noisy_model_draws_with_the_predicted_variance(getkey):
 def test_costs_lie_between_nothing_and_their_cap_and_rise_with_the_logit(logit):
     low, high = (cost_of(array(value), array(4.0))[0] for value in (logit, logit + 0.5))
     assert 0 <= low <= high <= 4
+
+
+def test_noise_for_training_only_is_left_out_of_forecasts(getkey):
+    rows = Samples.draw(make_ensemble(noisy="training"), 2, jnp.float32(1.0), False, getkey()).beside(1, 1)
+    assert rows.noises(getkey(), 5, training=True).shape == (5, 3, 1)
+    assert float(jnp.std(rows.noises(getkey(), 50, training=True))) > 0.5
+    np.testing.assert_array_equal(rows.noises(getkey(), 5, training=False), np.zeros((5, 3, 1)))
+    never = Samples.draw(make_ensemble(noisy="never"), 2, jnp.float32(1.0), False, getkey()).beside(1, 1)
+    assert never.noises(getkey(), 5, training=True).shape == (5, 3, 0)
+
+
+def test_samples_of_the_dynamics_may_be_spread_less_than_those_of_the_cost(getkey):
+    """A share of 0.4: changes and rewards are 0.4 times as far from the mean, logits are as they were."""
+    said = make_ensemble().outputs(*inputs(getkey, 3))
+    weights = jax.random.normal(getkey(), (3, 4), jnp.float32)
+    mean, full, near = combine(said, 0 * weights), combine(said, weights), combine(said, weights, 0.4)
+    for part in ("change", "reward"):
+        wanted = getattr(mean, part) + 0.4 * (getattr(full, part) - getattr(mean, part))
+        np.testing.assert_allclose(getattr(near, part), wanted, atol=1e-6)
+    np.testing.assert_array_equal(near.logits, full.logits)

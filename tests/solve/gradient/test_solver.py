@@ -281,3 +281,21 @@ def test_with_nothing_to_rely_on_the_safe_action_is_taken_if_it_passes():
     action, _, _ = solution.policy.act(jnp.array([0.3]), (), jax.random.key(0))
     np.testing.assert_allclose(action, [-1.0], atol=2e-3)
     assert float(solution.evaluation.violation) == 0
+
+
+class Renewing(Parametric):
+    """Prices that are drawn anew at every check: here 2 in place of 0.5."""
+
+    def renewed(self, key):
+        return Renewing(jnp.full(len(self), 2.0, jnp.float32), self.make)
+
+
+def test_training_goes_on_with_the_samples_that_refuted_the_policy():
+    """On the first samples four busy steps cost 2, the budget; on the fresh ones they cost 8. Never to see those in
+    training would be never to pass."""
+    problem = make_problem(two_states(), Renewing(jnp.full(2, 0.5, jnp.float32), two_states), 2.0, HORIZON)
+    chosen = solver(at_rest, HORIZON, budget=2.0, return_scale=HORIZON, multiplier_rate=0.1, margin=0.1, checks=20)
+    solution, state = chosen.solve(problem, chosen.init(jax.random.key(0)), jax.random.key(1))
+    assert int(state.origin) == TRAINED
+    assert solution.metrics["checks"] > 1
+    assert solution.metrics["worst_sample"] <= 2.0

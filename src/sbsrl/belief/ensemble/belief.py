@@ -59,7 +59,8 @@ class EnsembleBelief(eqx.Module):
         replay = Replay.create(
             len(data.actions) + episodes * task.horizon, len(old) + episodes, sizes, choices.networks
         )
-        nets = Nets.create(nets_key, sizes, (choices.width,) * choices.layers, choices.networks, choices.prior_scale)
+        prior = choices.prior_scale, choices.prior_stretch
+        nets = Nets.create(nets_key, sizes, (choices.width,) * choices.layers, choices.networks, prior)
         caps = [_cap(cost.limits[1], choices.cost_cap, data.costs[:, i]) for i, cost in enumerate(task.costs)]
         ensemble = Ensemble(
             nets=nets,
@@ -69,6 +70,7 @@ class EnsembleBelief(eqx.Module):
             structure=structure,
             known=task.known_signals,
             noisy=choices.noisy,
+            state_share=choices.state_share,
         )
         return cls(
             ensemble=ensemble,
@@ -109,7 +111,9 @@ class EnsembleBelief(eqx.Module):
         state, cost = ratio(tests.state_error, tests.state_variance), ratio(tests.cost_error, tests.cost_variance)
         kappa = self.choices.kappa
         if self.choices.adapted:
-            kappa = float(np.clip(max(kappa, state), self.choices.kappa_least, self.choices.kappa_most))
+            kappa = float(
+                np.clip(max(kappa, state / self.choices.state_share), self.choices.kappa_least, self.choices.kappa_most)
+            )
         after = eqx.tree_at(
             lambda belief: (belief.ensemble, belief.moments, belief.log_kappa, belief.trained),
             self,
@@ -167,7 +171,8 @@ class EnsembleBelief(eqx.Module):
     @property
     def _trainer(self) -> Trainer:
         size = self.choices.batch
-        return Trainer(size, round(self.choices.costly_share * size), self.choices.new_share)
+        costly = round(self.choices.costly_share * size)
+        return Trainer(size, costly, self.choices.new_share, self.choices.cost_weight)
 
     def _held_out(self, key: PRNGKey) -> Bool[Array, " E"]:
         """Which of the episodes are held out: a tenth, at least one, but never the only one."""

@@ -24,6 +24,9 @@ class EnsembleChoices:
     kappa: float = declared(
         Number(0, 100), 2.0, "how much wider samples are spread than the networks, at first; 1 is the paper's"
     )
+    state_share: float = declared(
+        Number(0.01, 1), 1.0, "of kappa, how much holds for dynamics and reward, which networks know better than costs"
+    )
     adapted: bool = declared(Switch(), True, "whether kappa follows the tests on held-out and on executed episodes")
     kappa_rate: float = declared(Number(0, 10), 0.2, "eta: by how much a missed test raises log kappa")
     misses: float = declared(Number(0, 1), 0.1, "alpha: share of the tests that may be missed in the long run")
@@ -35,6 +38,10 @@ class EnsembleChoices:
     prior_scale: float = declared(
         Number(0, 100), 3.0, "size of the frozen random network that is added to every predicted cost; 0 is none"
     )
+    prior_stretch: float = declared(
+        Number(0, 100), 1.5, "over what distances it varies: the standard deviation of the data divided by this"
+    )
+    cost_weight: float = declared(Number(0), 4.0, "what errors of the cost are worth in the training of the networks")
     cost_cap: float = declared(
         Number(0), 0.0, "the largest cost of a step that is believed possible; 0 takes twice the largest of the data"
     )

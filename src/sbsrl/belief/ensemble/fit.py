@@ -14,14 +14,14 @@ from ...networks import Network
 from ...optimisation import descend
 from ...types import PRNGKey, Scalar
 from .model import Ensemble, _standard
-from .nets import KNEE, Nets, cost_of, log_variance
+from .nets import KNEE, cost_of, log_variance
 from .replay import Batch, Replay
 
 __all__ = ["CHUNK", "Trainer", "fit", "fit_until_worse", "held_out_loss", "losses"]
 
 CHUNK = 50
 """Updates per call of a compiled program."""
-REWARD_WEIGHT, COST_WEIGHT, VARIANCE_WEIGHT = 0.3, 4.0, 0.02
+REWARD_WEIGHT, VARIANCE_WEIGHT = 0.3, 0.02
 GRADIENT_LIMIT, DECAY = 5.0, 1e-4
 
 
@@ -33,6 +33,8 @@ class Trainer(NamedTuple):
     """Rows of a batch that cost something."""
     new_share: float
     """Which share of a batch comes from the episodes of this run."""
+    cost_weight: float
+    """What errors of costs are worth, compared with those of the change of the state."""
 
 
 OPTIMISER = optax.chain(
@@ -48,9 +50,8 @@ class Losses(NamedTuple):
     cost: Float[Array, " M"]
     variance: Float[Array, " M"]
 
-    @property
-    def total(self) -> Float[Array, " M"]:
-        return self.change + REWARD_WEIGHT * self.reward + COST_WEIGHT * self.cost + VARIANCE_WEIGHT * self.variance
+    def total(self, cost_weight: float) -> Float[Array, " M"]:
+        return self.change + REWARD_WEIGHT * self.reward + cost_weight * self.cost + VARIANCE_WEIGHT * self.variance
 
 
 class Errors(NamedTuple):
@@ -103,8 +104,7 @@ def _updates(
     """So many updates of all members, and their mean loss."""
 
     def loss(members: Network, batch: Batch) -> tuple[Scalar, Float[Array, " M"]]:
-        nets = Nets(members, ensemble.nets.prior, ensemble.nets.prior_scale)
-        each = losses(eqx.tree_at(lambda tree: tree.nets, ensemble, nets), batch).total
+        each = losses(_with_members(ensemble, members), batch).total(trainer.cost_weight)
         return jnp.sum(each), each
 
     def update(
@@ -146,7 +146,9 @@ def _with_members(ensemble: Ensemble, members: Network) -> Ensemble:
 
 
 @eqx.filter_jit
-def held_out_loss(ensemble: Ensemble, replay: Replay, held: Bool[Array, " E"]) -> Float[Array, " M"]:
+def held_out_loss(
+    ensemble: Ensemble, replay: Replay, held: Bool[Array, " E"], cost_weight: float
+) -> Float[Array, " M"]:
     """log(1 + e) of the errors e of mean predictions, on a fixed choice of transitions of the episodes held out.
 
     There are few such episodes. With plain squares a single contact among them, which no data prepare for, would decide
@@ -157,7 +159,7 @@ def held_out_loss(ensemble: Ensemble, replay: Replay, held: Bool[Array, " E"]) -
     shares = jnp.broadcast_to(everybody / jnp.maximum(jnp.sum(everybody), 1), (M, len(held)))
     wrong = errors(ensemble, replay.batch(shares, HELD_OUT_ROWS, 0, jax.random.key(0)))
     change, reward, cost = (_mean(jnp.log1p(each)) for each in wrong[:3])
-    return change + REWARD_WEIGHT * reward + COST_WEIGHT * cost
+    return change + REWARD_WEIGHT * reward + cost_weight * cost
 
 
 HELD_OUT_ROWS, PATIENCE = 1024, 20
@@ -187,7 +189,7 @@ def fit_until_worse(
             ensemble, moments, replay, trainer, CHUNK, rate, jax.random.fold_in(key, i), without=held
         )
         updates += CHUNK
-        loss = float(np.mean(held_out_loss(ensemble, replay, held)))
+        loss = float(np.mean(held_out_loss(ensemble, replay, held, trainer.cost_weight)))
         worse = 0 if loss < least else worse + 1
         if loss < least:
             best, least, done = (ensemble, moments), loss, updates

@@ -32,6 +32,8 @@ class Ensemble(eqx.Module):
     known: KnownSignals = eqx.field(static=True)
     noisy: str = eqx.field(static=True)
     """When next states are drawn with the variance that the members predict."""
+    state_share: float = eqx.field(static=True, default=1.0)
+    """How far samples of the dynamics and the reward are spread, compared with those of the cost."""
 
     def part(self, x: Float[Array, "*n dx"]) -> Float[Array, "*n p"]:
         """The numbers of states whose change is predicted."""
@@ -78,15 +80,24 @@ def _original(x: Array, mean: Array, std: Array) -> Array:
     return x * jnp.broadcast_to(std, x.shape) + jnp.broadcast_to(mean, x.shape)
 
 
-def combine(said: Outputs, weights: Float[Array, "n M"]) -> Outputs:
-    """mu + sum_m w_m (f_m - mu) at every row, with a combination of its own for each."""
+def combine(said: Outputs, weights: Float[Array, "n M"], state_share: float = 1.0) -> Outputs:
+    """mu + sum_m w_m (f_m - mu) at every row, with a combination of its own for each.
+
+    Of changes of the state and of rewards the sum is multiplied by `state_share`.
+    """
     mu = nominal_outputs(said)
 
-    def at(each: Array, mean: Array) -> Array:
+    def at(each: Array, mean: Array, weights: Array) -> Array:
         rows = "nm,mn->n" if each.ndim == 2 else "nm,mno->no"
         return mean + jnp.einsum(rows, weights, each - mean[None])
 
-    return Outputs(at(said.change, mu.change), at(said.reward, mu.reward), at(said.logits, mu.logits), mu.spread)
+    near = weights * np.float32(state_share)
+    return Outputs(
+        at(said.change, mu.change, near),
+        at(said.reward, mu.reward, near),
+        at(said.logits, mu.logits, weights),
+        mu.spread,
+    )
 
 
 class Combinations(eqx.Module):
@@ -114,7 +125,8 @@ class Combinations(eqx.Module):
         """A step of every row, and s_n there. All members are evaluated at every row."""
         said = self.ensemble.outputs(x, a)
         drawn = None if self.ensemble.noisy == "never" else noise
-        return self.ensemble.decode(x, a, combine(said, self.weights), drawn), self.ensemble.disagreement(said)
+        sampled = combine(said, self.weights, self.ensemble.state_share)
+        return self.ensemble.decode(x, a, sampled, drawn), self.ensemble.disagreement(said)
 
 
 class Combination(eqx.Module):
@@ -147,7 +159,7 @@ class Combination(eqx.Module):
 
     def _step(self, x: State, a: Action, noise: Array | None = None) -> Steps:
         rows = x.astype(PLAN)[None], a.astype(PLAN)[None]
-        said = combine(self.ensemble.outputs(*rows), self.weights[None])
+        said = combine(self.ensemble.outputs(*rows), self.weights[None], self.ensemble.state_share)
         return self.ensemble.decode(*rows, said, noise)
 
 

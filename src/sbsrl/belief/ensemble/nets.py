@@ -20,8 +20,6 @@ __all__ = ["Nets", "Outputs", "Range", "Scales", "cost_of", "log_variance", "nom
 INPUT_LIMIT = 5.0
 """Inputs are clipped to so many standard deviations of the data."""
 LEAST_LOG_VARIANCE, MOST_LOG_VARIANCE = -14.0, 1.0
-PRIOR_STRETCH = 1.5
-"""By how much inputs of the random prior are multiplied: it varies a little faster than the data."""
 LOGIT_SHIFT = 2.0
 """Logits start this far below 0: nothing costs unless the data say so."""
 KNEE = 0.625
@@ -71,18 +69,26 @@ class Nets(eqx.Module):
     prior: Network
     prior_scale: Float[Array, ""]
     """0 is no prior."""
+    prior_stretch: Float[Array, ""]
+    """By how much its inputs are multiplied: over what distances it varies."""
 
     @classmethod
     def create(
-        cls, key: PRNGKey, sizes: tuple[int, int, int, int], hidden: tuple[int, ...], members: int, prior: float
+        cls,
+        key: PRNGKey,
+        sizes: tuple[int, int, int, int],
+        hidden: tuple[int, ...],
+        members: int,
+        prior: tuple[float, float],
     ) -> "Nets":
-        """`sizes` are those of state, action, predicted part and costs."""
+        """`sizes` are those of state, action, predicted part and costs; `prior` is its scale and stretch."""
         dx, da, p, k = sizes
         own, frozen = jax.random.split(key)
         return cls(
             members=init_network(own, (dx + da, *hidden, 2 * p + 1 + k), members),
             prior=init_network(frozen, (p, 32, k), members),
-            prior_scale=jnp.asarray(prior, PLAN),
+            prior_scale=jnp.asarray(prior[0], PLAN),
+            prior_stretch=jnp.asarray(prior[1], PLAN),
         )
 
     @property
@@ -95,7 +101,7 @@ class Nets(eqx.Module):
         raw = apply_members(self.members, inputs)
         p = part.shape[-1]
         k = raw.shape[-1] - 2 * p - 1
-        prior = self.prior_scale * apply_members(self.prior, PRIOR_STRETCH * part)
+        prior = self.prior_scale * apply_members(self.prior, self.prior_stretch * part)
         logits = raw[..., p + 1 : p + 1 + k] + prior - LOGIT_SHIFT
         return Outputs(raw[..., :p], raw[..., p], logits, raw[..., p + 1 + k :])
 

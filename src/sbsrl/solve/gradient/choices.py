@@ -34,6 +34,9 @@ class GradientChoices:
         Number(0, 1), 0.1, "noise on the actions of the models' episodes while training, a share of half their range"
     )
     checks: int = declared(Whole(1, 1000), 3, "checks that a policy may fail before an earlier one is played")
+    good: float = declared(
+        Number(0, 1), 0.5, "share of every budget that a policy may really have cost, to be one to come back to"
+    )
     check_starts: int = declared(Whole(1, 100_000), 16, "initial states of a check")
     penalty: str = declared(
         Word(PENALTIES), "augmented", "how constraints enter the objective: augmented Lagrangian, primal-dual, or fixed"

@@ -54,11 +54,15 @@ class Candidate(NamedTuple):
 
     network: Network
     origin: int
+    problem: Problem
+    """With the samples that were asked."""
     found: Forecast
     violation: float
     """By how much the worst constraint is exceeded, in its own unit; 0 passes the gate."""
+    earned: float
+    """The return that most samples agree on, in units of the return."""
     score: float
-    """The return that most samples agree on, less what violations are worth, in units of the return."""
+    """The same, less what violations are worth."""
 
 
 class SolverState(NamedTuple):
@@ -132,7 +136,7 @@ class PolicyGradient:
             block_key, check_key = jax.random.split(jax.random.fold_in(key, i))
             before = now if i - 1 == self.choices.free_blocks else before
             bounds = self._annealed(problem, before.found, i)
-            state, _ = self._block(problem, state, block_key, bounds, self._offline_rate(i))
+            state, _ = self._block(now.problem, state, block_key, bounds, self._offline_rate(i))
             now = self._candidate(problem, state.network, TRAINED, check_key)
             better = (now.violation <= 0, now.score) > (top.violation <= 0, top.score)
             since = 0 if better else since + 1
@@ -140,7 +144,7 @@ class PolicyGradient:
                 best, top, blocks = state, now, i
             if since >= self.choices.offline_patience:
                 break
-            if since and since % PATIENT == 0 and now.score < top.score - COLLAPSE and i > self._annealed_after:
+            if since and since % PATIENT == 0 and _collapsed(now, top) and i > self._annealed_after:
                 state = best._replace(multipliers=state.multipliers, critic=state.critic)
         return best, {
             "offline_updates": blocks * self.choices.rounds * self.choices.updates,
@@ -157,7 +161,8 @@ class PolicyGradient:
     def solve(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[Solution, SolverState]:
         """Trains on, then checks with samples and initial states that training has not seen, until one check passes.
 
-        Training that loses what the policy could do is undone. If no check passes, see `_instead`.
+        After a check that failed, training goes on with the samples that refuted the policy. Training that loses what
+        the policy could do is undone. If no check passes, see `_instead`.
         """
         begun = state
         kept = self._candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
@@ -166,7 +171,8 @@ class PolicyGradient:
             train_key, check_key = jax.random.split(jax.random.fold_in(key, i))
             state, seen = self._block(problem, state, train_key)
             now = self._candidate(problem, state.network, TRAINED, check_key)
-            if now.score < kept.score - COLLAPSE:
+            problem = now.problem
+            if _collapsed(now, kept):
                 state = state._replace(network=begun.network, moments=begun.moments)
                 undone += 1
                 continue
@@ -213,7 +219,7 @@ class PolicyGradient:
     def observed(self, state: SolverState, episode: Episode) -> SolverState:
         """After an episode of its policy: one that cost little is one to come back to, another one is forgotten."""
         costs = [total(episode.costs[:, i], how) for i, how in enumerate(self.aggregations)]
-        little = all(cost <= GOOD * budget for cost, budget in zip(costs, self.budgets, strict=True))
+        little = all(cost <= self.choices.good * budget for cost, budget in zip(costs, self.budgets, strict=True))
         if little:
             return state._replace(passed=state.played)
         return state._replace(passed=state.cloned) if int(state.origin) == PASSED else state
@@ -355,13 +361,10 @@ class PolicyGradient:
         )
 
     def _checked(self, problem: Problem, network: Network, key: PRNGKey) -> Forecast:
-        """What fresh samples say from fresh initial states."""
-        start_key, sample_key, roll_key = jax.random.split(key, 3)
-        fresh = problem
-        if isinstance(problem.samples, Renewable):
-            fresh = eqx.tree_at(lambda tree: tree.samples, problem, problem.samples.renewed(sample_key))
+        """What the samples say from fresh initial states."""
+        start_key, roll_key = jax.random.split(key)
         starts = draw_starts(self.start, self.choices.check_starts + CHECK_NOMINAL, start_key)
-        return forecast(network, self.units, fresh, starts, self.horizon, CHECK_NOMINAL, roll_key)
+        return forecast(network, self.units, problem, starts, self.horizon, CHECK_NOMINAL, roll_key)
 
     def _violation(self, problem: Problem, found: Forecast) -> float:
         """By how much the worst constraint is exceeded, in its own unit; 0 if none is, or there is none."""
@@ -371,30 +374,40 @@ class PolicyGradient:
 
     def _candidate(self, problem: Problem, network: Network, origin: int, key: PRNGKey) -> Candidate:
         """With what fresh samples say of it."""
-        found = self._checked(problem, network, key)
-        return Candidate(network, origin, found, self._violation(problem, found), self._score(problem, found))
+        sample_key, roll_key = jax.random.split(key)
+        if isinstance(problem.samples, Renewable):
+            problem = eqx.tree_at(lambda tree: tree.samples, problem, problem.samples.renewed(sample_key))
+        found = self._checked(problem, network, roll_key)
+        earned, penalty = self._earned(found), self._penalty(problem, found)
+        return Candidate(network, origin, problem, found, self._violation(problem, found), earned, earned - penalty)
 
-    def _score(self, problem: Problem, found: Forecast) -> float:
-        """The return that most samples agree on, less what violations are worth."""
+    def _earned(self, found: Forecast) -> float:
+        """The mean over the samples less their standard deviation; of the nominal model where there are no samples."""
         pessimistic = float(found.reward)
         if len(found.sampled_rewards):
             pessimistic = float(jnp.mean(found.sampled_rewards) - jnp.std(found.sampled_rewards))
+        return pessimistic / self.return_scale if np.isfinite(pessimistic) else -float("inf")
+
+    def _penalty(self, problem: Problem, found: Forecast) -> float:
+        """What violations are worth."""
         hinge = np.maximum(np.asarray(constraints(problem, found.costs, problem.bounds)), 0)
         penalty = self.choices.safety_weight * (float(hinge.mean()) if hinge.size else 0.0)
-        score = pessimistic / self.return_scale - penalty
-        return score if np.isfinite(score) else -float("inf")
+        return penalty if np.isfinite(penalty) else float("inf")
 
 
-COLLAPSE = 0.5
-"""By how much the score falls, in units of the return, when training has lost what the policy could do."""
+COLLAPSE = 1.0
+"""By how much the return falls, in its unit, when training has lost what the policy could do."""
 PATIENT = 3
 """Offline blocks without improvement, after which a policy that has collapsed goes back to the best."""
 FREE = 1e6
 """How far away a bound is that does not count yet, in units of the bound."""
 CHECK_NOMINAL = 4
 """Initial states from which the nominal model is asked in a check."""
-GOOD = 0.5
-"""The share of every budget that a policy may really have cost, to be one to come back to."""
+
+
+def _collapsed(now: Candidate, before: Candidate) -> bool:
+    """Whether a policy has lost what it could do, and no violation less to show for it."""
+    return now.earned < before.earned - COLLAPSE and now.violation >= before.violation
 
 
 def _same(one: Network, other: Network) -> bool:

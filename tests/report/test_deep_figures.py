@@ -1,0 +1,133 @@
+"""The figures of the experiments with networks: what they compare, how they count, and that they can be drawn."""
+
+import csv
+import io
+
+import matplotlib.image
+import numpy as np
+import pytest
+from made_up_records import make_record
+
+from sbsrl.report import car, deep_calibration, deep_mean
+from sbsrl.report.deep_arms import BINDING, WORLDS, arm, oracle, with_prior, world_of
+from sbsrl.report.deep_study import Run, Study, _best, deep_table
+from sbsrl.report.figures import FIGURES, Request
+
+ARMS = {
+    "deep-mean": lambda: [each for world in WORLDS.values() for each in deep_mean.arms(world)],
+    "car": car.arms,
+    "deep-calibration": lambda: list(
+        dict.fromkeys(
+            [*deep_calibration.ablation(), *(a for many in deep_calibration.by_data().values() for a in many)]
+        )
+    ),
+}
+MODULES = {"deep-mean": deep_mean, "car": car, "deep-calibration": deep_calibration}
+
+
+def episode(number, true_cost, true_return, cost, **metrics):
+    told = {"true_cost": true_cost, "true_return": true_return, "multiplier": 0.0, "origin": 0.0, "covered": 1.0}
+    phase = "final" if number == 2 else "exploit"
+    return make_record(number, phase, true_return, cost, 15.0, metrics={**told, "kappa": 2.0, **metrics})
+
+
+def run(prior=101, seed=1000, dear=20.0):
+    """One of three policies violates, one episode does, once a constraint presses, once it is fallen back."""
+    records = [
+        episode(0, 5.0, 80.0, 25.0, origin=2.0, covered=0.0),
+        episode(1, dear, 120.0, 3.0, multiplier=0.5, origin=3.0),
+        episode(2, 15.0, 160.0, 15.0, kappa=1.5),
+    ]
+    return Run(prior, seed, records, {"prior/true_return": 60.0, "prior/true_cost": 1.0})
+
+
+def study(arms, **changes):
+    made = {each: [run(prior, 1000, **changes) for prior in (101, 102)] for each in arms}
+    return Study(made, dict.fromkeys(WORLDS, 260.0))
+
+
+def test_a_run_is_counted_by_hand():
+    found = run()
+    assert (found.violating_policies, found.violating_episodes, found.fallbacks) == (1, 1, 1)
+    assert found.active == pytest.approx(1 / 3)
+    assert found.coverage == pytest.approx(2 / 3)
+
+
+def test_returns_go_from_the_prior_to_the_true_dynamics():
+    ours = arm("sbsrl", BINDING)
+    found = study([ours])
+    np.testing.assert_allclose(found.curves(ours), [[0.1, 0.3, 0.5]] * 2)
+    np.testing.assert_allclose(found.final(ours), 0.5)
+    assert (found.violating(ours), found.policies(ours)) == (2, 6)
+    assert "| 2 of 6, in 2 of 2 runs | 20.0 of 15 | 2 of 6 |" in deep_table(found, [ours])
+
+
+def test_the_oracle_is_its_best_policy_that_keeps_the_budget():
+    assert _best(run().records) == 160.0
+    assert _best(run(dear=15.0).records[:2]) == 120.0
+
+
+def test_a_prior_is_data_and_an_offline_phase_of_its_own():
+    ours = arm("sbsrl", BINDING, data="careless:10")
+    one, other = (with_prior(ours, prior).specification(1000, "cpu") for prior in (101, 102))
+    assert (one.settings.run.data, one.settings.run.offline_seed) == ("careless:10:101", 101)
+    assert (other.settings.run.data, other.settings.run.offline_seed) == ("careless:10:102", 102)
+    assert world_of(with_prior(ours, 101)) == BINDING
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_what_is_compared_can_be_run_and_told_apart(name):
+    arms = ARMS[name]()
+    specs = {with_prior(each, 101).specification(1000, "cpu") for each in arms}
+    assert len(specs) == len(arms)
+    assert len({(world_of(each), each.label) for each in arms}) == len(arms)
+    assert all(spec.settings.run.judged == 64 for spec in specs)
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
+def test_the_oracle_of_every_world_can_be_run(world):
+    spec = with_prior(oracle(world), 101).specification(1000, "cpu")
+    assert (spec.method, spec.settings.solver.trust) == ("oracle", 0.0)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_a_figure_is_a_picture_a_page_and_every_episode(name, monkeypatch):
+    monkeypatch.setattr(MODULES[name], "run_deep", lambda request, arms, worlds, priors=(): study(arms))
+    made = FIGURES[name].draw(Request(name, seed=7))
+    assert set(made) == {"README.md", "episodes.csv", f"{name}.png"}
+    pixels = matplotlib.image.imread(io.BytesIO(made[f"{name}.png"]))
+    assert min(pixels.shape[:2]) > 500
+    assert pixels[..., :3].std() > 0.05
+    rows = list(csv.DictReader(io.StringIO(made["episodes.csv"].decode())))
+    assert len(rows) == 6 * len(ARMS[name]())
+    assert {row["true_cost"] for row in rows} == {"5", "20", "15"}
+    page = made["README.md"].decode()
+    assert f"`sbsrl reproduce {name} --seed 7`" in page
+    assert all(f"| {each.label} |" in page for each in ARMS[name]())
+
+
+def test_claims_are_judged_by_the_numbers():
+    """With a policy that costs 20 of 15 it is not safe; with one that costs 15 it is, and no longer worse than mean."""
+    arms = ARMS["deep-mean"]()
+    unsafe = {e.expected: e for e in deep_mean._expectations(study(arms))}
+    claim = f"{BINDING.name}: no policy that sbsrl executes has a true mean cost above the budget"
+    assert not unsafe[claim].met
+    assert unsafe[claim].measured == "2 of 6, largest 20.0"
+    assert {e.expected: e.met for e in deep_mean._expectations(study(arms, dear=15.0))}[claim]
+    mixed = study(arms)
+    ours = deep_mean.arms(BINDING)[0]
+    better = mixed._replace(runs={**mixed.runs, ours: [run(dear=9.0)]})
+    fewer = f"{BINDING.name}: sbsrl executes fewer violating policies than mean"
+    assert not unsafe[fewer].met
+    assert {e.expected: e.met for e in deep_mean._expectations(better)}[fewer]
+
+
+def test_the_mean_is_matched_by_its_return():
+    """Of the tightened ones, that whose late return is nearest to 0.3."""
+    made = study(ARMS["deep-calibration"]())
+    nearest = deep_calibration.TIGHTENED[1]
+    far = [run()._replace(offline={"prior/true_return": -300.0, "prior/true_cost": 0.0})]
+    others = {each: far for each in (deep_calibration.MEAN, *deep_calibration.TIGHTENED) if each != nearest}
+    claim = deep_calibration._matched(made._replace(runs={**made.runs, **others}))
+    assert claim.measured.startswith(f"{nearest.label} earns 0.30 against 0.30: 2 against 2")
+    assert not claim.met
