@@ -40,7 +40,7 @@ def ablation() -> list[Arm]:
         arm("members, inflated", BINDING, **{"belief.samples": "members"}),
         arm("kappa = 1, fresh", BINDING, kappa=1.0, state_share=1.0, adapted=False),
         arm("dynamics spread as wide as costs", BINDING, state_share=1.0),
-        arm("kappa = 2, fixed", BINDING, adapted=False),
+        arm("kappa fixed", BINDING, adapted=False),
         arm("no random prior", BINDING, prior_scale=0.0),
         arm("2 networks", BINDING, networks=2),
         arm("10 networks", BINDING, networks=10),
@@ -81,7 +81,7 @@ def _expectations(study: Study) -> Iterator[Expectation]:
     arms = {each.label: each for each in ablation()}
     for other in ("mean", "members, each", "members, mean", "members, inflated"):
         yield _fewer(study, OURS, arms[other])
-    yield _fewer(study, arms["kappa = 2, fixed"], arms["kappa = 1, fresh"])
+    yield _fewer(study, arms["kappa fixed"], arms["kappa = 1, fresh"])
     yield _fewer(study, OURS, arms["no random prior"])
     yield _fewer(study, arms["cost known"], arms["cost known, mean"])
     yield _matched(study)

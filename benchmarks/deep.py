@@ -1,0 +1,186 @@
+"""Speed and memory with networks: whole runs on one core, and what one update of a policy is made of; writes `deep.md`.
+
+taskset -c 0 python benchmarks/deep.py
+"""
+
+import os
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+HERE = Path(__file__).parent
+RUNS = {"race-car": (75, 180.0), "rwrl-cartpole": (30, 300.0)}
+"""Episodes after the offline phase, and the CPU-seconds that they may take together."""
+MEMORY = 1.5
+"""GB."""
+
+
+class Measured(NamedTuple):
+    """A run in a process of its own."""
+
+    offline: float
+    total: float
+    gigabytes: float
+    compiled_late: int
+    """Programs that were compiled after the first episode."""
+
+
+# in the process of one run -----------------------------------------------------------------------------------------
+
+
+def run(task: str, episodes: int) -> None:
+    """Trains in memory and prints what it took, as JSON."""
+    import resource  # noqa: PLC0415
+
+    import jax  # noqa: PLC0415
+
+    from sbsrl.loop import algorithm_1, prepared  # noqa: PLC0415
+    from sbsrl.runs.system import LazySystem  # noqa: PLC0415
+    from sbsrl.specification import Specification  # noqa: PLC0415
+    from sbsrl.systems.episode import Guard, run_episode  # noqa: PLC0415
+
+    compiled = [0]
+
+    def heard(event: str, duration_secs: float, **_: Any) -> None:
+        compiled[0] += event == "/jax/core/compile/backend_compile_duration"
+
+    jax.monitoring.register_event_duration_secs_listener(heard)
+    started = time.process_time()
+    experiment, learner = Specification.make(task, "sbsrl", 7, "cpu", {"episodes": episodes}).start()
+    learner, _ = prepared(experiment, learner)
+    offline = time.process_time() - started
+    late, guard = 0, Guard.of(experiment.task, experiment.settings.run.step_timeout)
+    with LazySystem(experiment.task, lambda text: None) as system:
+
+        def play(policy: Any, turn: Any) -> Any:
+            horizon = experiment.task.horizon
+            return run_episode(system.open(), policy, turn.seed, turn.key, horizon, guard=guard)
+
+        for number, _ in enumerate(algorithm_1(experiment, learner, play)):
+            if number == 1:
+                late = compiled[0]
+    total = time.process_time() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(json.dumps(Measured(offline, total, peak, compiled[0] - late)._asdict()))
+
+
+def profile(task: str) -> None:
+    """Prints the CPU-seconds of one update of the policy and of parts of it, the least of several."""
+    import jax  # noqa: PLC0415
+    import jax.numpy as jnp  # noqa: PLC0415
+
+    from sbsrl.loop import context_of  # noqa: PLC0415
+    from sbsrl.solve.gradient.episodes import episodes, rows_of  # noqa: PLC0415
+    from sbsrl.solve.gradient.training import spread_starts  # noqa: PLC0415
+    from sbsrl.specification import Specification  # noqa: PLC0415
+    from sbsrl.starts import draw_starts  # noqa: PLC0415
+
+    experiment, learner = Specification.make(task, "sbsrl", 7, "cpu", {}).start()
+    solver, state, belief = cast("Any", experiment.solver), learner.solver, cast("Any", learner.belief)
+    problem = experiment.method.problem(context_of(experiment, learner))
+    sizes = solver._sizes
+    key = jax.random.key(0)
+    rows = rows_of(problem, sizes.each, sizes.nominal)
+    starts = draw_starts(solver.start, sizes.each + sizes.nominal, key)
+    placed = spread_starts(starts, experiment.settings.method.samples, sizes.each, sizes.nominal)
+    steps = sizes.segment or sizes.horizon
+    n, M = len(placed), belief.ensemble.nets.count
+
+    def whole(network: Any) -> Any:
+        totals = episodes(network, solver.units, rows, placed, problem, steps, 0.1, True, key)
+        return jnp.sum(totals.rewards) + jnp.sum(totals.costs)
+
+    members = belief.ensemble.nets.members
+
+    def products(x: Any) -> Any:
+        """The matrix products of the networks alone, forwards."""
+
+        def step(x: Any, _: None) -> tuple[Any, None]:
+            h = jnp.broadcast_to(x[None], (M, *x.shape))
+            for layer in members:
+                h = h @ layer.weights
+            return x + 0 * jnp.sum(h), None
+
+        return jax.lax.scan(step, x, None, length=steps)[0]
+
+    wide = jnp.zeros((n, members[0].weights.shape[1]), jnp.float32)
+    parts = {
+        "update": seconds(lambda: solver._round(problem, state, key, None, None)) / sizes.updates,
+        "gradient": seconds(jax.jit(jax.grad(whole)), state.network),
+        "forward": seconds(jax.jit(whole), state.network),
+        "products": seconds(jax.jit(products), wide),
+    }
+    print(json.dumps({**parts, "rows": n, "steps": steps}))
+
+
+def seconds(work: Callable[..., Any], *inputs: Any, repeats: int = 5) -> float:
+    """CPU-seconds, the least of several."""
+    import jax  # noqa: PLC0415
+
+    jax.block_until_ready(work(*inputs))
+    found = []
+    for _ in range(repeats):
+        started = time.process_time()
+        jax.block_until_ready(work(*inputs))
+        found.append(time.process_time() - started)
+    return min(found)
+
+
+# the page ----------------------------------------------------------------------------------------------------------
+
+
+def asked(*words: str) -> dict[str, Any]:
+    """What a process of its own printed."""
+    done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=True)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def main() -> None:
+    lines = [
+        "# Speed and memory with networks",
+        "",
+        "`taskset -c 0 python benchmarks/deep.py`: CPU-seconds of a whole run on one core, compilation included.",
+        "",
+        "| run | offline | all | allowed | met | peak memory | compiled after the first episode |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for task, (episodes, allowed) in RUNS.items():
+        found = Measured(**asked("run", task, str(episodes)))
+        met = found.total <= allowed and found.gigabytes <= MEMORY
+        lines.append(
+            f"| {task}, offline and {episodes} episodes | {found.offline:.0f} s | {found.total:.0f} s | "
+            f"{allowed:.0f} s, {MEMORY} GB | {'yes' if met else '**no**'} | {found.gigabytes:.2f} GB | "
+            f"{found.compiled_late} |"
+        )
+    lines += [
+        "",
+        "One update of the policy, ratios of CPU-seconds measured in one run. Matrix products of the networks must be "
+        "done once forwards; gradients need them again (the body of the scan is recomputed) and twice more backwards.",
+        "",
+        "| task | rows x steps | update | gradient: share | forwards | products, forwards | 4 x products / gradient |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for task in RUNS:
+        p = asked("profile", task)
+        shares = " | ".join(f"{p[part] / p['update']:.2f}" for part in ("gradient", "forward", "products"))
+        size, needed = f"{p['rows']} x {p['steps']}", 4 * p["products"] / p["gradient"]
+        lines.append(f"| {task} | {size} | {1e3 * p['update']:.0f} ms | {shares} | {needed:.2f} |")
+    (HERE / "deep.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["run"]:
+        run(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1:2] == ["profile"]:
+        profile(sys.argv[2])
+    else:
+        main()
