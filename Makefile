@@ -15,7 +15,7 @@ env: $(INSTALLED)
 $(INSTALLED): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sbsrl needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev,mujoco]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev,minari,mujoco]'
 	touch $@
 
 demo: env
@@ -45,7 +45,7 @@ theorems: env
 
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/pip install --quiet --disable-pip-version-check '.[dev,mujoco]'
+	build/lock/bin/pip install --quiet --disable-pip-version-check '.[dev,minari,mujoco]'
 	build/lock/bin/pip freeze --exclude sbsrl > requirements.lock
 
 clean:

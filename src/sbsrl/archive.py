@@ -12,7 +12,7 @@ import struct
 import tokenize
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -23,7 +23,7 @@ from numpy.lib import format as npy
 from .atomic import write_atomically
 from .errors import UserError
 
-__all__ = ["MOST_BYTES", "read_arrays", "write_arrays"]
+__all__ = ["MOST_BYTES", "packed", "read_arrays", "write_arrays"]
 
 MOST_BYTES = 512 * 2**20
 """The arrays of one archive together, by default: 3 million transitions of a system with ten states and two actions."""
@@ -67,6 +67,11 @@ class _Header(NamedTuple):
 
 def write_arrays(path: str | Path, /, **arrays: Any) -> None:
     """Writes an archive that `read_arrays` reads, in one step that survives a crash. Objects are refused."""
+    write_atomically(Path(path), packed(path, arrays))
+
+
+def packed(path: str | Path, arrays: Mapping[str, Any]) -> bytes:
+    """The content of such an archive; `path` is where it is meant to be."""
     for name, array in arrays.items():
         if np.asarray(array).dtype.kind not in KINDS or not NAME.fullmatch(f"{name}.npy"):
             raise UserError(
@@ -75,7 +80,7 @@ def write_arrays(path: str | Path, /, **arrays: Any) -> None:
             )
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
-    write_atomically(Path(path), buffer.getvalue())
+    return buffer.getvalue()
 
 
 def read_arrays(

@@ -20,6 +20,7 @@ from rich.console import Console
 from ._configure import STARTED
 from .atomic import write_atomically
 from .behaviours import CollectionInterrupted, CutShort
+from .data_sources import keep
 from .errors import UserError, unknown
 from .methods import DEFAULT, METHODS
 from .offline import BEHAVIOURS, EPISODES, OfflineData, collect
@@ -241,13 +242,13 @@ def _collect(options: argparse.Namespace) -> int:
     try:
         data = collect(task, options.behaviour, options.transitions, options.seed, options.strength, options.episodes)
     except (CutShort, CollectionInterrupted) as short:
-        OfflineData(task.name, options.behaviour, options.seed, short.transitions).save(out)
+        keep(OfflineData(task.name, options.behaviour, options.seed, short.transitions), task, out)
         kept = f"{short}; {len(short.transitions.actions)} transitions until then are kept in {out}."
         if isinstance(short, CutShort):
             raise UserError(kept) from None
         say(kept)
         return 130
-    data.save(out)
+    keep(data, task, out)
     shown = list(zip(task.state_names, data.transitions.next_states.T, strict=True))
     for name, part in shown[-MOST_SHOWN:]:
         say(f"{name:12} from {part.min():8.3f} to {part.max():8.3f}")

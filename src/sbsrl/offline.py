@@ -7,14 +7,14 @@ experiments take it from data. A control step of the data is a control step of t
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ._jax import EXACT
-from .archive import read_arrays, write_arrays
+from .archive import packed, read_arrays, write_arrays
 from .atomic import disk
 from .behaviours import BEHAVIOURS, Behaviour, record
 from .errors import UserError, unknown
@@ -58,10 +58,19 @@ class OfflineData(NamedTuple):
         """As an archive of plain arrays."""
         with disk(Path(path)):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        arrays = self.transitions._asdict()
+        write_arrays(path, **self._arrays)
+
+    @property
+    def content(self) -> bytes:
+        """What `save` writes."""
+        return packed("offline data", self._arrays)
+
+    @property
+    def _arrays(self) -> dict[str, Any]:
+        parts = self.transitions._asdict()
         if not self.recorded:
-            arrays = {name: arrays[name] for name in MOVES}
-        write_arrays(path, task=self.task, behaviour=self.behaviour, seed=self.seed, **arrays)
+            parts = {name: parts[name] for name in MOVES}
+        return {"task": self.task, "behaviour": self.behaviour, "seed": self.seed, **parts}
 
     @classmethod
     def load(cls, path: str | Path) -> "OfflineData":

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..atomic import disk
+from ..data_sources import given_content
 from ..errors import UserError
 from ..imports import closure, modules, source_of
 from ..methods import make_method
@@ -115,7 +116,7 @@ def run_name(spec: Specification) -> str:
     """Runs with equal settings, equal offline data and equal code have equal names."""
     digest = hashlib.sha256(json.dumps(spec.settings.plain(), sort_keys=True).encode())
     if spec.settings.run.data and not is_recipe(spec.settings.run.data):
-        digest.update(Path(spec.settings.run.data).read_bytes())
+        digest.update(given_content(spec.experiment().task, spec.settings.run.data))
     digest.update(code_digest(spec.task, spec.settings.belief.name, spec.settings.solver.name).encode())
     return f"{spec.task}-{spec.method}-{digest.hexdigest()[:10]}-s{spec.seed}"
 

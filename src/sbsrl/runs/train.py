@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import numpy as np
 
+from ..data_sources import given_content
 from ..errors import UserError
 from ..leaves import nan_in
 from ..ledger import make_interruption
@@ -286,7 +287,7 @@ def train(spec: Specification, out: Path | None = None, observer: Observer | Non
     if out is None:
         return _Run(experiment, config, learner, None, observer).to_the_end()
     given = spec.settings.run.data
-    data = Path(given).read_bytes() if given and not is_recipe(given) else None
+    data = given_content(experiment.task, given) if given and not is_recipe(given) else None
     with RunFolder.create(out, config, data) as folder:
         return _Run(experiment, config, learner, folder, observer).to_the_end()
 

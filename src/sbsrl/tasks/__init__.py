@@ -7,8 +7,8 @@ from typing import Any
 
 import gymnasium
 
+from ..data_sources import find
 from ..errors import UserError, unknown
-from ..offline import find_data
 from ..task import Task, TaskSettings
 from ..validation import Numbers, Word
 from .registry import TASKS, TaskEntry, find_task
@@ -33,7 +33,7 @@ def make_task(
     task = _build(name, entry.own("prior") if prior is None else Word().read("prior", prior), budgets, settings)
     if not data:
         return task
-    return replace(task, prior=replace(task.prior, data=find_data(task, str(data)).transitions))
+    return replace(task, prior=replace(task.prior, data=find(task, str(data)).transitions))
 
 
 def open_system(task: str, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:

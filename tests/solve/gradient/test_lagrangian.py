@@ -5,14 +5,27 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.solve.gradient.lagrangian import PENALTIES, penalty, updated
+from sbsrl.solve.gradient.lagrangian import PENALTIES, penalty, pressure, updated
 
 
 @pytest.mark.parametrize("multiplier", [0.0, 0.7, 3.0])
-@pytest.mark.parametrize("g", [-5.0, -0.3, 0.0, 0.4, 2.0])
+@pytest.mark.parametrize("g", [-5.0, -0.3, 0.0, 0.4, 1.9])
 def test_the_slope_of_the_augmented_penalty_is_the_next_multiplier(multiplier, g):
     slope = jax.grad(lambda g: penalty("augmented", jnp.asarray(multiplier), g, 2.0))(jnp.asarray(g))
     np.testing.assert_allclose(slope, max(0.0, multiplier + 2.0 * g), atol=1e-12)
+
+
+@pytest.mark.parametrize("multiplier", [0.0, 3.0])
+def test_beyond_a_large_violation_the_penalty_goes_on_straight(multiplier):
+    """From g = 2 on with the slope there, lambda + 2 c; without a jump."""
+    value = lambda g: penalty("augmented", jnp.asarray(multiplier), jnp.asarray(g), 0.5)  # noqa: E731
+    np.testing.assert_allclose(value(2.0 + 1e-9), value(2.0), atol=1e-6)
+    np.testing.assert_allclose(value(20.0) - value(2.0), 18 * (multiplier + 1.0), rtol=1e-12)
+    np.testing.assert_allclose(jax.grad(value)(20.0), multiplier + 1.0, rtol=1e-12)
+    np.testing.assert_allclose(
+        pressure("augmented", jnp.asarray(multiplier), jnp.asarray([1.0, 20.0]), 0.5),
+        [multiplier + 0.5, multiplier + 1.0],
+    )
 
 
 def test_far_inside_the_augmented_penalty_is_constant():

@@ -6,6 +6,8 @@ Lagrangian has the penalty
     psi(lambda, g) = (max(0, lambda + c g)^2 - lambda^2) / (2 c),
 
 whose slope in g is max(0, lambda + c g), and after each update lambda <- lambda + eta g, kept between 0 and a limit.
+Beyond g = STEEPEST the penalty goes on with the slope it has there: a single sample on which the cost is twenty times
+the budget would otherwise outweigh the return and all other samples.
 """
 
 from typing import Literal
@@ -19,13 +21,16 @@ Penalty = Literal["augmented", "primal-dual", "fixed"]
 PENALTIES = ("augmented", "primal-dual", "fixed")
 
 STEEPEST = 2.0
-"""A multiplier rises by no more than for this violation: one that outruns the policy makes it stand still."""
+"""Neither penalties nor multipliers rise faster than for this violation, in units of the bound: if they outrun the
+policy, it learns to stand still."""
 
 
 def penalty(kind: str, multiplier: Float[Array, "..."], g: Float[Array, "..."], weight: float) -> Float[Array, "..."]:
     """What is added to the loss for each constraint: psi; or lambda g; or, with fixed weights, c max(g, 0)."""
     if kind == "augmented":
-        return (jnp.maximum(0, multiplier + weight * g) ** 2 - multiplier**2) / (2 * weight)
+        bent = jnp.minimum(g, STEEPEST)
+        inside = (jnp.maximum(0, multiplier + weight * bent) ** 2 - multiplier**2) / (2 * weight)
+        return inside + (multiplier + weight * STEEPEST) * (g - bent)
     if kind == "primal-dual":
         return multiplier * g
     return weight * jnp.maximum(g, 0)
@@ -34,7 +39,7 @@ def penalty(kind: str, multiplier: Float[Array, "..."], g: Float[Array, "..."], 
 def pressure(kind: str, multiplier: Float[Array, "..."], g: Float[Array, "..."], weight: float) -> Float[Array, "..."]:
     """The slope of the penalty in g: what a little more of each constraint costs."""
     if kind == "augmented":
-        return jnp.maximum(0, multiplier + weight * g)
+        return jnp.maximum(0, multiplier + weight * jnp.minimum(g, STEEPEST))
     if kind == "primal-dual":
         return multiplier
     return jnp.where(g > 0, weight, 0.0).astype(g.dtype)
