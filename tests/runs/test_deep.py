@@ -126,6 +126,33 @@ def test_methods_differ_in_their_constraint_only(tmp_path):
     assert problems["unsafe"].samples is None
 
 
+def test_without_a_constraint_it_learns_to_push_on():
+    """The data earn 8 on average; pushing all the time earns 17.7."""
+    result = learn("slider", "unsafe", trust=0.0, judged=16, **{"gradient.rounds": 4})
+    assert result.records[-1].metrics["true_return"] > 16
+    assert result.records[-1].metrics["true_cost"] > 10
+
+
+def test_with_one_it_learns_to_stay_near_the_line():
+    """At most 10.3 can be earned within the budget, 1; the data earn 8. Tiny networks err by as much as the budget."""
+    result = learn("slider", episodes=6, judged=16, **{"gradient.rounds": 4})
+    assert np.mean([r.metrics["true_return"] for r in result.records[-3:]]) > 8.5
+    assert max(r.metrics["true_cost"] for r in result.records) < 2
+
+
+def test_information_is_demanded_until_it_cannot_be_had():
+    """A fixed threshold that an episode meets once; one that shrinks with what is left to learn; one out of reach."""
+    fixed, shrinking, hopeless = (
+        learn("slider", exploration_threshold=threshold, exploration_decay=decay)
+        for threshold, decay in ((0.3, 1.0), (0.3, 0.5), (19.0, 1.0))
+    )
+    assert [r.phase for r in shrinking.records] == ["explore"] * 3 + ["final"]
+    assert fixed.records[0].phase == "explore"
+    for record in (r for result in (fixed, shrinking) for r in result.records if r.exploring):
+        assert record.metrics["planned_information"] >= 0.3 * 0.5**record.episode * 0.8
+    assert [r.phase for r in hopeless.records] == ["exploit"] * 3 + ["final"]
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
@@ -138,6 +165,21 @@ def test_methods_differ_in_their_constraint_only(tmp_path):
 def test_nonsense_is_refused_in_a_sentence(changes, complaint):
     with pytest.raises(UserError, match=complaint):
         learn("slider", **changes)
+
+
+def test_what_the_offline_policies_are_worth_is_written_down(tmp_path):
+    learn("slider", episodes=1, judged=8, out=tmp_path / "run")
+    offline = json.loads((tmp_path / "run" / "offline.json").read_text())
+    assert {"prior/true_return", "prior/true_cost", "offline/true_return", "offline/true_cost"} <= set(offline)
+    assert 5 < offline["prior/true_return"] < 10
+
+
+def test_the_same_solver_may_know_the_truth():
+    """An oracle's forecasts are what happens, but for the noise of few initial states."""
+    result = learn("slider", "oracle", judged=64, trust=0.0, **{"gradient.rounds": 4})
+    for record in result.records:
+        np.testing.assert_allclose(record.metrics["predicted_return"], record.metrics["true_return"], rtol=0.1)
+    assert result.records[-1].metrics["true_return"] > 8.5
 
 
 def test_a_second_run_of_the_same_kind_compiles_nothing():

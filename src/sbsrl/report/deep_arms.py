@@ -23,8 +23,8 @@ class World(NamedTuple):
 WORLDS = {
     world.name: world
     for world in (
-        World("race car, obstacles slow it", "race-car", (("contact", "sticky"),), "careless:25", 25, 0.9),
-        World("race car, obstacles only cost", "race-car", (("contact", "ghost"),), "careless:25", 25, 0.8),
+        World("race car, obstacles slow it", "race-car", (("contact", "sticky"),), "careless:25", 40, 0.9),
+        World("race car, obstacles only cost", "race-car", (("contact", "ghost"),), "careless:25", 40, 0.8),
         World("cartpole", "rwrl-cartpole", (), "pump:100", 30, 0.9),
     )
 }
@@ -57,5 +57,5 @@ def world_of(compared: Arm) -> World:
 
 def oracle(world: World) -> Arm:
     """The same solver on the true dynamics: with twice the updates, and free to leave what the data support."""
-    rounds = 6 if world.task == "rwrl-cartpole" else 4
+    rounds = 6 if world.task == "rwrl-cartpole" else 2
     return arm("true dynamics", world, "oracle", trust=0.0, **{"gradient.rounds": rounds})

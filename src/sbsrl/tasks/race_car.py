@@ -320,12 +320,7 @@ PRESETS = {
         "solver": "gradient",
         "method.samples": 10,
         "ensemble.cost_cap": 8.0,
-        "ensemble.state_share": 0.6,
-        "ensemble.kappa": 1.75,
-        "ensemble.kappa_least": 1.5,
-        "ensemble.prior_stretch": 2.0,
-        "ensemble.cost_weight": 20.0,
-        "gradient.rounds": 2,
+        "gradient.robust": True,
     },
 }
 """What the task sets, by preset; `cpu` holds for all."""

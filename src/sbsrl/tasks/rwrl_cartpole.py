@@ -142,6 +142,7 @@ PRESETS = {
         "gradient.updates": 10,
         "gradient.rounds": 3,
         "gradient.checks": 4,
+        "gradient.refuted": True,
         "gradient.good": 0.85,
         "gradient.recalled": 0.25,
         "gradient.robust": True,

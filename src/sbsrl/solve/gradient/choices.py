@@ -34,6 +34,9 @@ class GradientChoices:
         Number(0, 1), 0.1, "noise on the actions of the models' episodes while training, a share of half their range"
     )
     checks: int = declared(Whole(1, 1000), 3, "checks that a policy may fail before an earlier one is played")
+    refuted: bool = declared(
+        Switch(), False, "whether training goes on with the samples of the last check, on which the policy failed"
+    )
     good: float = declared(
         Number(0, 1), 0.5, "share of every budget that a policy may really have cost, to be one to come back to"
     )

@@ -136,7 +136,8 @@ class PolicyGradient:
             block_key, check_key = jax.random.split(jax.random.fold_in(key, i))
             before = now if i - 1 == self.choices.free_blocks else before
             bounds = self._annealed(problem, before.found, i)
-            state, _ = self._block(now.problem, state, block_key, bounds, self._offline_rate(i))
+            asked = now.problem if self.choices.refuted else problem
+            state, _ = self._block(asked, state, block_key, bounds, self._offline_rate(i))
             now = self._candidate(problem, state.network, TRAINED, check_key)
             better = (now.violation <= 0, now.score) > (top.violation <= 0, top.score)
             since = 0 if better else since + 1
@@ -161,8 +162,9 @@ class PolicyGradient:
     def solve(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[Solution, SolverState]:
         """Trains on, then checks with samples and initial states that training has not seen, until one check passes.
 
-        After a check that failed, training goes on with the samples that refuted the policy. Training that loses what
-        the policy could do is undone. If no check passes, see `_instead`.
+        After a check that failed, training goes on, if so chosen with the samples that refuted the policy. Training
+        that loses what the policy could do is undone. What is played is the best that passes, the policy as it was
+        before included; if nothing passes, see `_instead`.
         """
         begun = state
         kept = self._candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
@@ -171,7 +173,7 @@ class PolicyGradient:
             train_key, check_key = jax.random.split(jax.random.fold_in(key, i))
             state, seen = self._block(problem, state, train_key)
             now = self._candidate(problem, state.network, TRAINED, check_key)
-            problem = now.problem
+            problem = now.problem if self.choices.refuted else problem
             if _collapsed(now, kept):
                 state = state._replace(network=begun.network, moments=begun.moments)
                 undone += 1
@@ -179,7 +181,7 @@ class PolicyGradient:
             tried.append(now)
             if now.violation <= 0:
                 break
-        chosen = tried[-1] if tried[-1].violation <= 0 else self._instead(problem, state, tried, key)
+        chosen = self._best(problem, tried) or self._instead(problem, state, tried, key)
         state = state._replace(played=chosen.network, origin=jnp.asarray(chosen.origin, jnp.int32))
         found = chosen.found
         evaluation = Evaluation(found.reward, jnp.asarray(chosen.violation), found.information)
@@ -196,19 +198,24 @@ class PolicyGradient:
             metrics |= {"worst_sample": float(jnp.max(found.costs)), "mean_sample": float(jnp.mean(found.costs))}
         return Solution(NetworkPolicy(state.played, self.units), evaluation, float(problem.threshold), metrics), state
 
-    def _instead(self, problem: Problem, state: SolverState, tried: list[Candidate], key: PRNGKey) -> Candidate:
-        """What is played if the last check failed: the best that passes, among what was tried and what passed before.
+    def _best(self, problem: Problem, tried: list[Candidate]) -> Candidate | None:
+        """Of those that pass, the one that samples promise most of; where information is demanded, the last one."""
+        passing = [each for each in tried if each.violation <= 0]
+        if not passing:
+            return None
+        return passing[-1] if problem.threshold > 0 else max(passing, key=lambda each: each.earned)
 
-        If nothing does: the last policy that passed and then really cost little, at first the prior's. Data that cost
-        more than the budget make no prior policy to rely on: then nothing is done but the action that the task calls
-        safe, if that passes; else it is whichever violates least.
+    def _instead(self, problem: Problem, state: SolverState, tried: list[Candidate], key: PRNGKey) -> Candidate:
+        """What is played if nothing that was tried passes.
+
+        It is the last policy that passed and then really cost little, at first the prior's. Data that cost more than
+        the budget make no prior policy to rely on, unless it passes: then it is whichever violates least, the action
+        that the task calls safe among them.
         """
         cloned = _same(state.passed, state.cloned)
         again = jax.random.fold_in(key, self.choices.checks + 1)
         earlier = self._candidate(problem, state.passed, CLONED if cloned else PASSED, again)
-        if passing := [each for each in (*tried, earlier) if each.violation <= 0]:
-            return max(passing, key=lambda each: float(each.found.reward))
-        if self.reliable or not cloned:
+        if earlier.violation <= 0 or self.reliable or not cloned:
             return earlier
         others = [*tried, earlier]
         if self.safe_action is not None:
