@@ -13,7 +13,9 @@ import slider
 
 from sbsrl import UserError, learn, resume
 from sbsrl.loop import context_of
+from sbsrl.offline import collect
 from sbsrl.runs import train
+from sbsrl.runs.train import Unobserved
 from sbsrl.specification import Specification
 
 
@@ -165,6 +167,43 @@ def test_information_is_demanded_until_it_cannot_be_had():
 def test_nonsense_is_refused_in_a_sentence(changes, complaint):
     with pytest.raises(UserError, match=complaint):
         learn("slider", **changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda data: data._replace(task="glider"), "these offline data come from glider, and the task is slider"),
+        (lambda data: with_part(data, "states", lambda x: x[:, :1]), r"the states .* have shape \(40, 1\)"),
+        (lambda data: with_part(data, "rewards", lambda r: r * np.nan), "the rewards .* are not all finite"),
+        (lambda data: with_part(data, "costs", lambda c: c * np.nan), "the costs .* are not all finite"),
+        (lambda data: with_part(data, "costs", lambda c: 0 * c), "no transition .* costs anything, so no network can"),
+    ],
+)
+def test_data_that_cannot_be_learned_from_are_refused_before_anything_is_written(change, complaint, tmp_path):
+    change(collect(slider.make(), "pusher", episodes=2)).save(tmp_path / "data.npz")
+    with pytest.raises(UserError, match=complaint):
+        learn("slider", data=str(tmp_path / "data.npz"), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def with_part(data, name, change):
+    part = change(getattr(data.transitions, name))
+    return data._replace(transitions=data.transitions._replace(**{name: part}))
+
+
+def test_a_budget_below_what_the_data_cost_is_said_before_anything_is_played():
+    told = []
+
+    class Listener(Unobserved):
+        def note(self, text):
+            told.append(("note", text))
+
+        def stepped(self):
+            told.append(("step", ""))
+
+    train(Specification.make("slider", "sbsrl", 0, "cpu", {"budget": 0.01, "episodes": 1}), None, Listener())
+    assert told[0][0] == "note"
+    assert "an episode of the offline data costs" in told[0][1]
 
 
 def test_what_the_offline_policies_are_worth_is_written_down(tmp_path):
