@@ -15,8 +15,11 @@ from sbsrl import UserError, learn, resume
 from sbsrl.loop import context_of
 from sbsrl.offline import collect
 from sbsrl.runs import train
+from sbsrl.runs.shared_phase import SharedPhase
 from sbsrl.runs.train import Unobserved
 from sbsrl.specification import Specification
+
+METHODS = ("sbsrl", "mean")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -107,6 +110,27 @@ def test_runs_that_share_an_offline_seed_share_what_was_learned_offline_exactly(
     alone = learn("slider", seed=7, episodes=1, out=tmp_path / "alone")
     assert json.loads((tmp_path / "alone" / "offline.json").read_text()) == started[0]
     assert alone.records
+
+
+def test_a_phase_that_was_done_before_is_not_done_again_and_changes_nothing(tmp_path, monkeypatch):
+    """The same run alone, and after another method had the phase. A damaged one is done again."""
+    spec = {
+        method: Specification.make("slider", method, 2, "cpu", {"offline_seed": 7, "episodes": 1}) for method in METHODS
+    }
+    shared = SharedPhase(tmp_path / "slider-7")
+    alone = train(spec["sbsrl"], tmp_path / "alone")
+    train(spec["mean"], tmp_path / "first", shared=shared)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["sbsrl.runs.train"], "prepared", lambda *_: pytest.fail("it was done before"))
+        after = train(spec["sbsrl"], tmp_path / "after", shared=shared)
+    for one, other in zip(alone.records, after.records, strict=True):
+        assert one._replace(seconds=0.0) == other._replace(seconds=0.0)
+    numbers = [json.loads((tmp_path / name / "offline.json").read_text()) for name in ("alone", "after")]
+    assert numbers[0] == numbers[1]
+    for file in (tmp_path / "slider-7").glob("*.safetensors"):
+        file.write_bytes(b"broken")
+    again = train(spec["sbsrl"], tmp_path / "again", shared=shared)
+    assert again.records[0].reward == alone.records[0].reward
 
 
 def test_a_policy_of_a_run_is_called_with_an_observation(whole):

@@ -28,6 +28,7 @@ from ..validation import kinds
 from ..workers import worker_pool
 from .config import versions_now
 from .folder import RunFolder
+from .shared_phase import SharedPhase
 from .train import resume, train
 
 __all__ = ["STUDIES", "Arm", "Runs", "folder_of", "run_study"]
@@ -99,7 +100,14 @@ def _finish(spec: Specification, folder: Path) -> None:
     if RunFolder(folder).holds_run:
         resume(folder)
     else:
-        train(spec, folder)
+        train(spec, folder, shared=shared_phase(spec, folder.parent))
+
+
+def shared_phase(spec: Specification, home: Path) -> SharedPhase | None:
+    """What runs of a study share that have equal settings and code, whatever their method and seed; None: nothing."""
+    if spec.settings.run.offline_seed < 0:
+        return None
+    return SharedPhase(home / "offline" / f"{spec.task}-{settings_digest(spec)}")
 
 
 def _complete(folder: Path) -> bool:
@@ -114,11 +122,16 @@ def _complete(folder: Path) -> bool:
 
 def run_name(spec: Specification) -> str:
     """Runs with equal settings, equal offline data and equal code have equal names."""
+    return f"{spec.task}-{spec.method}-{settings_digest(spec)}-s{spec.seed}"
+
+
+def settings_digest(spec: Specification) -> str:
+    """Of settings, offline data and code."""
     digest = hashlib.sha256(json.dumps(spec.settings.plain(), sort_keys=True).encode())
     if spec.settings.run.data and not is_recipe(spec.settings.run.data):
         digest.update(given_content(spec.experiment().task, spec.settings.run.data))
     digest.update(code_digest(spec.task, spec.settings.belief.name, spec.settings.solver.name).encode())
-    return f"{spec.task}-{spec.method}-{digest.hexdigest()[:10]}-s{spec.seed}"
+    return digest.hexdigest()[:10]
 
 
 @cache

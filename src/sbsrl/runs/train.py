@@ -37,6 +37,7 @@ from .certificate import certificate, first_episode_warning
 from .config import changed_versions, make_config, read_config
 from .folder import RunFolder
 from .judge import judge
+from .shared_phase import SharedPhase
 from .system import LazySystem
 from .view import RunView
 
@@ -121,8 +122,9 @@ class _Run:
         learner: Learner,
         folder: RunFolder | None,
         observer: Observer,
+        shared: SharedPhase | None = None,
     ) -> None:
-        self.experiment, self.config, self.learner = experiment, config, learner
+        self.experiment, self.config, self.learner, self.shared = experiment, config, learner, shared
         self.folder, self.observer = folder, observer
         self.records: list[Record] = folder.records() if folder else []
         self.interruptions = folder.interruptions() if folder else []
@@ -151,9 +153,17 @@ class _Run:
         """Learns offline, unless that is done; what was learned is kept."""
         if self.learner.prepared:
             return
-        self.learner, metrics = prepared(self.experiment, self.learner)
+        self.learner, metrics = (self.shared and self.shared.load(self.learner)) or self._learned_offline()
         if self.folder:
-            self.folder.save_offline(self.learner, {**metrics, **self._judged_offline()})
+            self.folder.save_offline(self.learner, metrics)
+
+    def _learned_offline(self) -> tuple[Learner, Mapping[str, float]]:
+        """The offline phase itself, which is kept for the other runs that share it."""
+        self.learner, metrics = prepared(self.experiment, self.learner)
+        metrics = {**metrics, **self._judged_offline()}
+        if self.shared:
+            self.shared.save(self.learner, metrics)
+        return self.learner, metrics
 
     def _judged_offline(self) -> dict[str, float]:
         """What the policies of the offline phase are really worth, if that was asked for."""
@@ -280,16 +290,24 @@ def _nothing_played(task: Task, reason: str) -> Episode:
     return Episode(states, actions, np.zeros(0), np.zeros((0, len(task.costs))), "fault", reason)
 
 
-def train(spec: Specification, out: Path | None = None, observer: Observer | None = None) -> Result:
-    """Runs to the end; with `out`, in a new run folder that can be resumed however the run stops."""
+def train(
+    spec: Specification,
+    out: Path | None = None,
+    observer: Observer | None = None,
+    shared: SharedPhase | None = None,
+) -> Result:
+    """Runs to the end; with `out`, in a new run folder that can be resumed however the run stops.
+
+    The offline phase may be shared with other runs that have the same.
+    """
     experiment, learner = spec.start()
     observer, config = observer or Unobserved(), make_config(spec, experiment.task)
     if out is None:
-        return _Run(experiment, config, learner, None, observer).to_the_end()
+        return _Run(experiment, config, learner, None, observer, shared).to_the_end()
     given = spec.settings.run.data
     data = given_content(experiment.task, given) if given and not is_recipe(given) else None
     with RunFolder.create(out, config, data) as folder:
-        return _Run(experiment, config, learner, folder, observer).to_the_end()
+        return _Run(experiment, config, learner, folder, observer, shared).to_the_end()
 
 
 def resume(path: str | Path, observer: Observer | None = None, insist: bool = False) -> Result:

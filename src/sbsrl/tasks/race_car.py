@@ -320,7 +320,10 @@ PRESETS = {
         "solver": "gradient",
         "method.samples": 10,
         "ensemble.cost_cap": 8.0,
+        "ensemble.online_updates": 100,
         "gradient.robust": True,
+        "gradient.each": 1,
+        "gradient.check_starts": 8,
     },
 }
 """What the task sets, by preset; `cpu` holds for all."""
