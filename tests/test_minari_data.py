@@ -70,9 +70,9 @@ def test_the_command_line_writes_one(capsys):
 
 def test_a_name_that_is_taken_or_none_is_refused(task, data):
     write_minari(data, task, NAME)
-    with pytest.raises(UserError, match=r"cannot be written .* use another name such as minari:"):
+    with pytest.raises(UserError, match="cannot be written: there is one already; use another name"):
         write_minari(data, task, NAME)
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="no dataset is called so; use a name such as minari:"):
         write_minari(data, task, f"{PREFIX}no version")
     with pytest.raises(UserError, match=r"cannot be read as offline data .* 'minari list local'"):
         read_minari(f"{PREFIX}nowhere-v0", task)
@@ -135,3 +135,16 @@ def test_what_does_not_fit_is_refused(task, size, infos, rewards, said):
 def test_names_of_files_are_no_datasets():
     assert is_minari(NAME)
     assert not is_minari("data/minari.npz")
+
+
+def test_a_name_that_cannot_be_used_is_refused_before_anything_is_played(monkeypatch, capsys):
+    monkeypatch.setattr("sbsrl.cli.collect", lambda *_: pytest.fail("it was played"))
+    assert main(["collect", "pendulum", "--out", f"{PREFIX}nonsense"]) == 2
+    assert "no dataset is called so" in capsys.readouterr().err
+
+
+def test_nothing_is_not_written(task, data):
+    empty = data._replace(transitions=type(data.transitions)(*(part[:0] for part in data.transitions)))
+    with pytest.raises(UserError, match="there is no transition to keep"):
+        write_minari(empty, task, NAME)
+    write_minari(data, task, NAME)  # the name is still free

@@ -20,7 +20,7 @@ from rich.console import Console
 from ._configure import STARTED
 from .atomic import write_atomically
 from .behaviours import CollectionInterrupted, CutShort
-from .data_sources import keep
+from .data_sources import check_out, keep
 from .errors import UserError, unknown
 from .methods import DEFAULT, METHODS
 from .offline import BEHAVIOURS, EPISODES, OfflineData, collect
@@ -239,6 +239,7 @@ def _collect(options: argparse.Namespace) -> int:
     task, _ = resolve(options.task, changes={**changes, "data": ""})
     out: Path = options.out or Path("data") / f"{task.name}-{options.behaviour}-s{options.seed}.npz"
     say = partial(Console().print, soft_wrap=True, highlight=False, markup=False)
+    check_out(out)
     try:
         data = collect(task, options.behaviour, options.transitions, options.seed, options.strength, options.episodes)
     except (CutShort, CollectionInterrupted) as short:

@@ -4,6 +4,7 @@ A dataset is named as `minari:ID` wherever a file of data could be: `sbsrl colle
 `--set data=minari:ID` begins with one. Costs are the entry `cost` of the infos, one number per step, or one per cost.
 """
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from .offline import OfflineData
 from .task import Task
 from .transitions import Transitions, split_episodes
 
-__all__ = ["PREFIX", "is_minari", "read_minari", "write_minari"]
+__all__ = ["PREFIX", "check_minari", "is_minari", "read_minari", "write_minari"]
 
 PREFIX = "minari:"
 MADE_FOR = "Made by sbsrl for the task "
@@ -28,8 +29,24 @@ def is_minari(data: str | Path) -> bool:
     return str(data).startswith(PREFIX)
 
 
+NAMES = re.compile(r"([\w-]+/)*[\w-]+-v\d+")
+
+
+def check_minari(name: str) -> None:
+    """Refuses a name under which nothing can be written, before anything is played for it."""
+    minari = _minari()
+    identity = name.removeprefix(PREFIX)
+    if not NAMES.fullmatch(identity):
+        raise UserError(f"{name} cannot be written: no dataset is called so; use a name such as {EXAMPLE}.")
+    if identity in minari.list_local_datasets():
+        raise UserError(f"{name} cannot be written: there is one already; use another name.")
+
+
 def write_minari(data: OfflineData, task: Task, name: str) -> None:
-    """Writes the episodes under this name, `minari:` first; refuses one that is taken."""
+    """Writes the episodes under this name, `minari:` first; refuses one that is taken, and data that are empty."""
+    check_minari(name)
+    if not len(data.transitions.actions):
+        raise UserError(f"{name} is not written: there is no transition to keep.")
     minari = _minari()
     from minari.data_collector import EpisodeBuffer  # noqa: PLC0415
 

@@ -31,7 +31,7 @@ def episode(number, true_cost, true_return, cost, **metrics):
     return make_record(number, phase, true_return, cost, 15.0, metrics={**told, "kappa": 2.0, **metrics})
 
 
-def run(prior=101, seed=1000, dear=20.0):
+def run(prior=201, seed=2000, dear=20.0):
     """One of three policies violates, one episode does, once a constraint presses, once it is fallen back."""
     records = [
         episode(0, 5.0, 80.0, 25.0, origin=2.0, covered=0.0),
@@ -42,7 +42,7 @@ def run(prior=101, seed=1000, dear=20.0):
 
 
 def study(arms, **changes):
-    made = {each: [run(prior, 1000, **changes) for prior in (101, 102)] for each in arms}
+    made = {each: [run(prior, 2000, **changes) for prior in (201, 202)] for each in arms}
     return Study(made, dict.fromkeys(WORLDS, 260.0))
 
 
@@ -69,16 +69,16 @@ def test_the_oracle_is_its_best_policy_that_keeps_the_budget():
 
 def test_a_prior_is_data_and_an_offline_phase_of_its_own():
     ours = arm("sbsrl", BINDING, data="careless:10")
-    one, other = (with_prior(ours, prior).specification(1000, "cpu") for prior in (101, 102))
-    assert (one.settings.run.data, one.settings.run.offline_seed) == ("careless:10:101", 101)
-    assert (other.settings.run.data, other.settings.run.offline_seed) == ("careless:10:102", 102)
-    assert world_of(with_prior(ours, 101)) == BINDING
+    one, other = (with_prior(ours, prior).specification(2000, "cpu") for prior in (201, 202))
+    assert (one.settings.run.data, one.settings.run.offline_seed) == ("careless:10:201", 201)
+    assert (other.settings.run.data, other.settings.run.offline_seed) == ("careless:10:202", 202)
+    assert world_of(with_prior(ours, 201)) == BINDING
 
 
 @pytest.mark.parametrize("name", ARMS)
 def test_what_is_compared_can_be_run_and_told_apart(name):
     arms = ARMS[name]()
-    specs = {with_prior(each, 101).specification(1000, "cpu") for each in arms}
+    specs = {with_prior(each, 201).specification(2000, "cpu") for each in arms}
     assert len(specs) == len(arms)
     assert len({(world_of(each), each.label) for each in arms}) == len(arms)
     assert all(spec.settings.run.judged == 64 for spec in specs)
@@ -86,7 +86,7 @@ def test_what_is_compared_can_be_run_and_told_apart(name):
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
 def test_the_oracle_of_every_world_can_be_run(world):
-    spec = with_prior(oracle(world), 101).specification(1000, "cpu")
+    spec = with_prior(oracle(world), 201).specification(2000, "cpu")
     assert (spec.method, spec.settings.solver.trust) == ("oracle", 0.0)
 
 

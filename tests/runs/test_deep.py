@@ -105,11 +105,16 @@ def test_runs_that_share_an_offline_seed_share_what_was_learned_offline_exactly(
     for method, seed in (("sbsrl", 1), ("unsafe", 3)):
         folder = tmp_path / method
         learn("slider", method, seed=seed, offline_seed=7, episodes=1, out=folder)
-        started.append(json.loads((folder / "offline.json").read_text()))
+        started.append(numbers_of(folder))
     assert started[0] == started[1]
     alone = learn("slider", seed=7, episodes=1, out=tmp_path / "alone")
-    assert json.loads((tmp_path / "alone" / "offline.json").read_text()) == started[0]
+    assert numbers_of(tmp_path / "alone") == started[0]
     assert alone.records
+
+
+def numbers_of(folder):
+    """What the offline phase reported, but for how long it took."""
+    return {k: v for k, v in json.loads((folder / "offline.json").read_text()).items() if k != "seconds"}
 
 
 def test_a_phase_that_was_done_before_is_not_done_again_and_changes_nothing(tmp_path, monkeypatch):
@@ -125,8 +130,7 @@ def test_a_phase_that_was_done_before_is_not_done_again_and_changes_nothing(tmp_
         after = train(spec["sbsrl"], tmp_path / "after", shared=shared)
     for one, other in zip(alone.records, after.records, strict=True):
         assert one._replace(seconds=0.0) == other._replace(seconds=0.0)
-    numbers = [json.loads((tmp_path / name / "offline.json").read_text()) for name in ("alone", "after")]
-    assert numbers[0] == numbers[1]
+    assert numbers_of(tmp_path / "alone") == numbers_of(tmp_path / "after")
     for file in (tmp_path / "slider-7").glob("*.safetensors"):
         file.write_bytes(b"broken")
     again = train(spec["sbsrl"], tmp_path / "again", shared=shared)
@@ -170,12 +174,12 @@ def test_information_is_demanded_until_it_cannot_be_had():
     """A fixed threshold that an episode meets once; one that shrinks with what is left to learn; one out of reach."""
     fixed, shrinking, hopeless = (
         learn("slider", exploration_threshold=threshold, exploration_decay=decay)
-        for threshold, decay in ((0.3, 1.0), (0.3, 0.5), (19.0, 1.0))
+        for threshold, decay in ((0.15, 1.0), (0.15, 0.5), (19.0, 1.0))
     )
     assert [r.phase for r in shrinking.records] == ["explore"] * 3 + ["final"]
     assert fixed.records[0].phase == "explore"
     for record in (r for result in (fixed, shrinking) for r in result.records if r.exploring):
-        assert record.metrics["planned_information"] >= 0.3 * 0.5**record.episode * 0.8
+        assert record.metrics["planned_information"] >= 0.15 * 0.5**record.episode * 0.8
     assert [r.phase for r in hopeless.records] == ["exploit"] * 3 + ["final"]
 
 

@@ -15,7 +15,7 @@ from .figures import Request
 __all__ = ["arms", "draw", "files"]
 
 WORLD = WORLDS["race car, obstacles slow it"]
-PRIORS = (101, 102, 103)
+PRIORS = (201, 202, 203)
 
 
 def arms() -> list[Arm]:
@@ -32,8 +32,8 @@ def files(request: Request) -> dict[str, bytes]:
 
 
 EXPLAINED = (
-    "The paper's car learns on a track; this one is simulated, with the paper's own simulator, rate, window, budget "
-    "and number of transitions and episodes."
+    "The paper's car learns on a track; this one is simulated (docs/deep.md says how), at the paper's rate, with its "
+    "window, budget and numbers of transitions and episodes."
 )
 
 

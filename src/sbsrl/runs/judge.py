@@ -18,7 +18,16 @@ from ..policy import Policy
 from ..task import Equations, Task
 from ..types import PRNGKey
 
-__all__ = ["judge"]
+__all__ = ["judge", "judging_key"]
+
+
+JUDGING = 64_000
+"""The seed of the initial states by which policies are judged: the same for all runs."""
+
+
+def judging_key(episode: int) -> PRNGKey:
+    """Of the initial states by which the policy of this episode is judged; -1 is before the first."""
+    return jax.random.fold_in(jax.random.key(JUDGING), episode + 1)
 
 
 def judge(task: Task, policy: Policy, count: int, key: PRNGKey) -> dict[str, float]:

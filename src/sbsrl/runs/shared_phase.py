@@ -1,7 +1,9 @@
 """An offline phase that several runs share: who comes first does it, the others begin where it ended."""
 
+import fcntl
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,16 @@ class SharedPhase:
 
     folder: Path
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While one run does the phase, others that share it wait."""
+        with disk(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / ".lock").open("w")
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
     def load(self, fresh: Learner) -> tuple[Learner, dict[str, float]] | None:
         """A run's learner after the phase, and the numbers about it; None if it was not done yet, or cannot be read."""
         try:
@@ -36,8 +48,6 @@ class SharedPhase:
         return eqx.tree_at(parts, fresh, parts(loaded.learner)), numbers
 
     def save(self, learner: Learner, numbers: Mapping[str, float]) -> None:
-        """Keeps it for others. The numbers come last: without them nothing is there."""
-        with disk(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+        """Keeps it for others, while it is held. The numbers come last: without them nothing is there."""
         save_checkpoint(self.folder, learner, 0, self.folder.name)
         write_atomically(self.folder / NUMBERS, json.dumps({k: float(v) for k, v in numbers.items()}).encode())

@@ -154,9 +154,15 @@ REGISTRIES = {"sbsrl.parts", "sbsrl.tasks.registry"}
 
 
 def _files(task: str, belief: str, solver: str) -> set[Path]:
-    """Of the package, the loop, the boundary, the task with its data, the parts, and of all that these import."""
+    """Of the package, the loop, the boundary, the judge, the task with its data, the parts, and all they import."""
     parts = {find_part("belief", belief).module, find_part("solver", solver).module, find_task(task).module}
-    roots = {"sbsrl", "sbsrl.loop", "sbsrl.specification", "sbsrl.systems.episode"} | parts & modules()
+    roots = {
+        "sbsrl",
+        "sbsrl.loop",
+        "sbsrl.specification",
+        "sbsrl.systems.episode",
+        "sbsrl.runs.judge",
+    } | parts & modules()
     own = {source_of(module) for module in closure(roots) - REGISTRIES}
     others = {Path(str(import_module(module).__file__)) for module in parts - modules()}
     return own | others | set((source_of("sbsrl.tasks").parent / "data").glob(f"{task}*"))

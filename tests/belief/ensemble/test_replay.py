@@ -90,3 +90,13 @@ def test_an_episode_without_steps_changes_nothing(replay, getkey):
     after = replay.add(episode(0, 9), (1,), True, getkey())
     for one, other in zip(jax.tree.leaves(after), jax.tree.leaves(replay), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_member_whose_bootstrap_is_empty_has_every_episode_once(replay):
+    """Member 0 has only the episode that is held out; its batch is of the others, in proportion to their lengths."""
+    held = jnp.asarray([True, False, False, False, False, False])
+    counted = with_counts(replay, [[2, 0, 0], [1, 1, 1], [0, 3, 1]])
+    shares = np.asarray(counted.shares(0.5, held))
+    np.testing.assert_allclose(shares[0, :3], [0, 0.5, 0.5])
+    batch = counted.batch(jnp.asarray(shares), 200, 0, jax.random.key(0))
+    assert set(np.unique(batch.actions[0])) == {2.0, 3.0}

@@ -159,6 +159,20 @@ def test_a_policy_that_was_dear_is_not_one_to_come_back_to():
     assert same(chosen.observed(state, cheap_episode(1.2)).passed, state.cloned)
 
 
+def test_only_what_passed_and_was_played_to_the_end_is_one_to_come_back_to():
+    """A policy that every check refuted may be cheap by chance; an episode that was cut short costs nothing."""
+    chosen = solver(at_rest, HORIZON, budget=2.0, updates=20, checks=1, reliable=False)
+    state = chosen.init(jax.random.key(0))
+    _, refuted = chosen.solve(HOPELESS, state, jax.random.key(1))
+    assert int(refuted.origin) == TRAINED
+    assert same(chosen.observed(refuted, cheap_episode(0.5)).passed, state.cloned)
+    easy = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states(0.0)), 2.0, HORIZON)
+    _, cleared = chosen.solve(easy, state, jax.random.key(2))
+    faulty = cheap_episode(0.0)._replace(ended="fault", reason="the cable is loose")
+    assert same(chosen.observed(cleared, faulty).passed, state.cloned)
+    assert same(chosen.observed(cleared, cheap_episode(0.5)).passed, cleared.played)
+
+
 def same(one, other):
     return all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
 

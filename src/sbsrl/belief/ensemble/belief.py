@@ -149,19 +149,21 @@ class EnsembleBelief(eqx.Module):
         most = np.asarray(jnp.max(predicted, axis=0))
         tolerance = self.choices.tolerance * np.abs(self.budgets)
         missed = bool(np.any(np.array(real) > most + tolerance))
+        telling = bool(np.any(np.maximum(real, most) > tolerance))  # that nothing costs is no test that could fail
         log_kappa = self.log_kappa
-        if self.choices.adapted:
+        if self.choices.adapted and telling:
             limits = (self.choices.kappa_least, self.choices.kappa_most)
             log_kappa = adapted(log_kappa, missed, self.choices.kappa_rate, self.choices.misses, limits)
         test = self._test(self.ensemble, episode.transitions)
         metrics = {
             "kappa": float(self.kappa),
-            "covered": float(not missed),
             "predicted_most": float(most[0]),
             "predicted_mean": float(jnp.mean(predicted[:, 0])),
             "state_ratio": ratio(test.state_error, test.state_variance),
             "cost_ratio": ratio(test.cost_error, test.cost_variance),
         }
+        if telling:
+            metrics["covered"] = float(not missed)
         return eqx.tree_at(lambda belief: belief.log_kappa, self, log_kappa), metrics
 
     @property

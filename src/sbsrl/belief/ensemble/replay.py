@@ -106,9 +106,12 @@ class Replay(eqx.Module):
     def shares(self, new_share: float, without: Bool[Array, " E"]) -> Float[Array, "M E"]:
         """With which probability a transition of a member's batch comes from each episode, some left out.
 
-        In proportion to length and count; all episodes of this run together have `new_share`, once there are any.
+        In proportion to length and count; all episodes of this run together have `new_share`, once there are any. A
+        member whose bootstrap is empty has every episode once.
         """
         mass = jnp.where(without[None], 0, self.counts * self.length[None]).astype(PLAN)
+        every = jnp.where(without, 0, self.length).astype(PLAN)
+        mass = jnp.where(jnp.sum(mass, axis=1, keepdims=True) > 0, mass, every[None])
         groups = [jnp.where(self.new[None] == kind, mass, 0) for kind in (False, True)]
         old, new = (jnp.sum(group, axis=1, keepdims=True) for group in groups)
         share = jnp.where(new == 0, 0.0, jnp.where(old == 0, 1.0, new_share))

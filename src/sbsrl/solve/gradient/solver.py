@@ -18,7 +18,7 @@ from ...policy import Metrics
 from ...problem import Evaluation, Problem
 from ...starts import draw_starts
 from ...transitions import Episode, Transitions
-from ...types import PRNGKey, Scalar, State
+from ...types import Flag, PRNGKey, Scalar, State
 from ..protocol import Solution
 from .choices import GradientChoices
 from .episodes import rows_of
@@ -80,6 +80,8 @@ class SolverState(NamedTuple):
     played: Network
     origin: Int[Array, ""]
     """Of what was played."""
+    cleared: Flag
+    """Whether what was played had passed the gate."""
     critic: Critic
     """Used where gradients go through segments only."""
 
@@ -117,6 +119,7 @@ class PolicyGradient:
             passed=network,
             played=network,
             origin=jnp.asarray(CLONED, jnp.int32),
+            cleared=jnp.zeros((), bool),
             critic=init_critic(
                 jax.random.fold_in(key, 1), len(self.units.mean), 2 + len(self.budgets), self.choices.critic_width
             ),
@@ -166,7 +169,7 @@ class PolicyGradient:
         that loses what the policy could do is undone. What is played is the best that passes, the policy as it was
         before included; if nothing passes, see `_instead`.
         """
-        begun = state
+        begun, key = state, jax.random.fold_in(key, bool(problem.threshold > 0))  # an episode may be solved twice
         kept = self._candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
         tried, undone = [kept], 0
         for i in range(self.choices.checks):
@@ -182,7 +185,11 @@ class PolicyGradient:
             if now.violation <= 0:
                 break
         chosen = self._best(problem, tried) or self._instead(problem, state, tried, key)
-        state = state._replace(played=chosen.network, origin=jnp.asarray(chosen.origin, jnp.int32))
+        state = state._replace(
+            played=chosen.network,
+            origin=jnp.asarray(chosen.origin, jnp.int32),
+            cleared=jnp.asarray(chosen.violation <= 0),
+        )
         found = chosen.found
         evaluation = Evaluation(found.reward, jnp.asarray(chosen.violation), found.information)
         metrics = {
@@ -209,26 +216,32 @@ class PolicyGradient:
         """What is played if nothing that was tried passes.
 
         It is the last policy that passed and then really cost little, at first the prior's. Data that cost more than
-        the budget make no prior policy to rely on, unless it passes: then it is whichever violates least, the action
-        that the task calls safe among them.
+        the budget make no prior policy to rely on, unless it passes: then it is the action that the task calls safe,
+        whatever the samples say of it. Without one it is whichever violates least.
         """
         cloned = _same(state.passed, state.cloned)
         again = jax.random.fold_in(key, self.choices.checks + 1)
         earlier = self._candidate(problem, state.passed, CLONED if cloned else PASSED, again)
         if earlier.violation <= 0 or self.reliable or not cloned:
             return earlier
-        others = [*tried, earlier]
         if self.safe_action is not None:
             network = constant(state.cloned, self.units, jnp.asarray(self.safe_action))
-            others.append(self._candidate(problem, network, RESTING, again))
-        return min(others, key=lambda each: each.violation)
+            return self._candidate(problem, network, RESTING, again)
+        return min((*tried, earlier), key=lambda each: each.violation)
 
     def observed(self, state: SolverState, episode: Episode) -> SolverState:
-        """After an episode of its policy: one that cost little is one to come back to, another one is forgotten."""
+        """After an episode of its policy: one that passed and cost little is one to come back to.
+
+        One that was come back to and cost more is forgotten. An episode that was cut short says nothing.
+        """
+        if episode.ended not in ("horizon", "terminated", "truncated"):
+            return state
         costs = [total(episode.costs[:, i], how) for i, how in enumerate(self.aggregations)]
         little = all(cost <= self.choices.good * budget for cost, budget in zip(costs, self.budgets, strict=True))
-        if little:
+        if little and state.cleared:
             return state._replace(passed=state.played)
+        if little:
+            return state
         return state._replace(passed=state.cloned) if int(state.origin) == PASSED else state
 
     def _annealed(self, problem: Problem, before: Forecast, block: int) -> Float[Array, " k"]:
@@ -289,7 +302,7 @@ class PolicyGradient:
         return state._replace(
             network=after.network,
             moments=after.moments,
-            multipliers=jnp.mean(after.multipliers, axis=0) if shape[0] else state.multipliers,
+            multipliers=jnp.mean(after.multipliers, axis=0) if shape[0] else jnp.zeros_like(state.multipliers),
             curiosity=after.curiosity,
             critic=critic,
         ), seen
@@ -335,7 +348,7 @@ class PolicyGradient:
     def _scale(self, problem: Problem) -> Float[Array, " v"]:
         """The unit of each signal per step: of an episode it is that of the whole."""
         units = [self.return_scale, *np.asarray(cost_units(problem), float)]
-        information = float(problem.threshold) or self.choices.trust or 1.0
+        information = self.choices.trust or float(problem.threshold) or 1.0
         return jnp.asarray(np.array([*units, information]) / self.horizon, PLAN)
 
     @property
@@ -402,7 +415,7 @@ class PolicyGradient:
         return penalty if np.isfinite(penalty) else float("inf")
 
 
-COLLAPSE = 1.0
+COLLAPSE = 0.5
 """By how much the return falls, in its unit, when training has lost what the policy could do."""
 PATIENT = 3
 """Offline blocks without improvement, after which a policy that has collapsed goes back to the best."""
