@@ -321,8 +321,6 @@ PRESETS = {
         "method.samples": 10,
         "ensemble.cost_cap": 8.0,
         "ensemble.online_updates": 100,
-        "ensemble.prior_stretch": 3.0,
-        "gradient.safety_weight": 1.0,
         "gradient.robust": True,
         "gradient.each": 1,
         "gradient.check_starts": 8,
