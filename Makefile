@@ -34,6 +34,7 @@ bench: env
 	taskset -c 0 $(BIN)/python benchmarks/belief.py
 	taskset -c 0 $(BIN)/python benchmarks/planning.py
 	taskset -c 0 $(BIN)/python benchmarks/laboratory.py
+	taskset -c 0 $(BIN)/python benchmarks/deep.py
 	taskset -c 0 $(BIN)/python benchmarks/before.py
 
 evidence: env

@@ -319,7 +319,7 @@ PRESETS = {
         "belief": "ensemble",
         "solver": "gradient",
         "method.samples": 10,
-        "ensemble.cost_cap": 8.0,
+        "ensemble.cost_cap": 3.0,
         "ensemble.online_updates": 100,
         "gradient.robust": True,
         "gradient.each": 1,
