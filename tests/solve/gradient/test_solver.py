@@ -7,8 +7,8 @@ import pytest
 from known_problems import Parametric, known, make_problem, solver
 
 from sbsrl.leaves import check_form
+from sbsrl.solve.gradient.gate import CLONED, KEPT, PASSED, RESTING, TRAINED
 from sbsrl.solve.gradient.network_policy import NetworkPolicy
-from sbsrl.solve.gradient.solver import CLONED, KEPT, PASSED, RESTING, TRAINED
 from sbsrl.solve.protocol import Attentive, Preparing, Solver
 from sbsrl.transitions import Episode, Transitions
 
@@ -275,7 +275,9 @@ def test_bounds_count_after_a_while_and_then_fall_to_their_own():
     chosen = solver(at_rest, HORIZON, budget=2.0, free_blocks=2, annealing=4, margin=0.1)
     problem = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states()), 2.0, HORIZON)
     state = chosen.init(jax.random.key(0))
-    dear = chosen._checked(problem, state.network, jax.random.key(0))._replace(costs=jnp.full((2, 1), 8.0, jnp.float32))
+    dear = chosen._gate.checked(problem, state.network, jax.random.key(0))._replace(
+        costs=jnp.full((2, 1), 8.0, jnp.float32)
+    )
     bounds = [float(chosen._annealed(problem, dear, block)[0]) for block in range(1, 8)]
     assert min(bounds[:2]) > 1000
     np.testing.assert_allclose(bounds[2:], 1.8 + 6.2 * np.array([0.75, 0.5, 0.25, 0.0, 0.0]) ** 1.5, rtol=1e-6)

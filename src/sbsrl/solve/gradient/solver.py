@@ -4,14 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..._jax import PLAN
-from ...belief.protocol import Renewable
 from ...costs import Aggregation, total
 from ...networks import Network, init_network
 from ...policy import Metrics
@@ -22,6 +20,7 @@ from ...types import Flag, PRNGKey, Scalar, State
 from ..protocol import Solution
 from .choices import GradientChoices
 from .episodes import rows_of
+from .gate import CLONED, KEPT, PASSED, RESTING, TRAINED, Candidate, Gate, collapsed
 from .lagrangian import updated
 from .network_policy import NetworkPolicy, Units, clone, constant
 from .segments import Critic, init_critic, visited
@@ -43,26 +42,6 @@ from .training import (
 )
 
 __all__ = ["PolicyGradient", "SolverState"]
-
-TRAINED, PASSED, CLONED, KEPT, RESTING = 0, 1, 2, 3, 4
-"""Where the policy of an episode comes from: from training, from an earlier check that it passed, from the data, from
-before this episode's training, which did not improve on it; or it is the action that the task calls safe."""
-
-
-class Candidate(NamedTuple):
-    """A policy that may be played, and what samples say of it that no training has seen."""
-
-    network: Network
-    origin: int
-    problem: Problem
-    """With the samples that were asked."""
-    found: Forecast
-    violation: float
-    """By how much the worst constraint is exceeded, in its own unit; 0 passes the gate."""
-    earned: float
-    """The return that most samples agree on, in units of the return."""
-    score: float
-    """The same, less what violations are worth."""
 
 
 class SolverState(NamedTuple):
@@ -134,21 +113,21 @@ class PolicyGradient:
             state = state._replace(network=network, cloned=network, passed=network, played=network)
         problem = problem.demanding(jnp.zeros((), PLAN), problem.steps)
         best, blocks, since = state, 0, 0
-        first = now = top = before = self._candidate(problem, state.network, CLONED, jax.random.fold_in(key, 0))
+        first = now = top = before = self._gate.candidate(problem, state.network, CLONED, jax.random.fold_in(key, 0))
         for i in range(1, self.choices.offline_blocks + 1):
             block_key, check_key = jax.random.split(jax.random.fold_in(key, i))
             before = now if i - 1 == self.choices.free_blocks else before
             bounds = self._annealed(problem, before.found, i)
             asked = now.problem if self.choices.refuted else problem
             state, _ = self._block(asked, state, block_key, bounds, self._offline_rate(i))
-            now = self._candidate(problem, state.network, TRAINED, check_key)
+            now = self._gate.candidate(problem, state.network, TRAINED, check_key)
             better = (now.violation <= 0, now.score) > (top.violation <= 0, top.score)
             since = 0 if better else since + 1
             if better:
                 best, top, blocks = state, now, i
             if since >= self.choices.offline_patience:
                 break
-            if since and since % PATIENT == 0 and _collapsed(now, top) and i > self._annealed_after:
+            if since and since % PATIENT == 0 and collapsed(now, top) and i > self._annealed_after:
                 state = best._replace(multipliers=state.multipliers, critic=state.critic)
         return best, {
             "offline_updates": blocks * self.choices.rounds * self.choices.updates,
@@ -170,14 +149,14 @@ class PolicyGradient:
         before included; if nothing passes, see `_instead`.
         """
         begun, key = state, jax.random.fold_in(key, bool(problem.threshold > 0))  # an episode may be solved twice
-        kept = self._candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
+        kept = self._gate.candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
         tried, undone = [kept], 0
         for i in range(self.choices.checks):
             train_key, check_key = jax.random.split(jax.random.fold_in(key, i))
             state, seen = self._block(problem, state, train_key)
-            now = self._candidate(problem, state.network, TRAINED, check_key)
+            now = self._gate.candidate(problem, state.network, TRAINED, check_key)
             problem = now.problem if self.choices.refuted else problem
-            if _collapsed(now, kept):
+            if collapsed(now, kept):
                 state = state._replace(network=begun.network, moments=begun.moments)
                 undone += 1
                 continue
@@ -221,12 +200,12 @@ class PolicyGradient:
         """
         cloned = _same(state.passed, state.cloned)
         again = jax.random.fold_in(key, self.choices.checks + 1)
-        earlier = self._candidate(problem, state.passed, CLONED if cloned else PASSED, again)
+        earlier = self._gate.candidate(problem, state.passed, CLONED if cloned else PASSED, again)
         if earlier.violation <= 0 or self.reliable or not cloned:
             return earlier
         if self.safe_action is not None:
             network = constant(state.cloned, self.units, jnp.asarray(self.safe_action))
-            return self._candidate(problem, network, RESTING, again)
+            return self._gate.candidate(problem, network, RESTING, again)
         return min((*tried, earlier), key=lambda each: each.violation)
 
     def observed(self, state: SolverState, episode: Episode) -> SolverState:
@@ -352,6 +331,11 @@ class PolicyGradient:
         return jnp.asarray(np.array([*units, information]) / self.horizon, PLAN)
 
     @property
+    def _gate(self) -> Gate:
+        chosen = self.choices
+        return Gate(self.start, self.units, self.horizon, self.return_scale, chosen.check_starts, chosen.safety_weight)
+
+    @property
     def _sizes(self) -> Sizes:
         chosen = self.choices
         return Sizes(
@@ -380,54 +364,11 @@ class PolicyGradient:
             trust_weight=chosen.trust_weight,
         )
 
-    def _checked(self, problem: Problem, network: Network, key: PRNGKey) -> Forecast:
-        """What the samples say from fresh initial states."""
-        start_key, roll_key = jax.random.split(key)
-        starts = draw_starts(self.start, self.choices.check_starts + CHECK_NOMINAL, start_key)
-        return forecast(network, self.units, problem, starts, self.horizon, CHECK_NOMINAL, roll_key)
 
-    def _violation(self, problem: Problem, found: Forecast) -> float:
-        """By how much the worst constraint is exceeded, in its own unit; 0 if none is, or there is none."""
-        excess = np.asarray(constraints(problem, found.costs, problem.bounds) * cost_units(problem)[None])
-        worst = float(np.max(excess, initial=0.0))
-        return worst if np.isfinite(worst) else float("inf")
-
-    def _candidate(self, problem: Problem, network: Network, origin: int, key: PRNGKey) -> Candidate:
-        """With what fresh samples say of it."""
-        sample_key, roll_key = jax.random.split(key)
-        if isinstance(problem.samples, Renewable):
-            problem = eqx.tree_at(lambda tree: tree.samples, problem, problem.samples.renewed(sample_key))
-        found = self._checked(problem, network, roll_key)
-        earned, penalty = self._earned(found), self._penalty(problem, found)
-        return Candidate(network, origin, problem, found, self._violation(problem, found), earned, earned - penalty)
-
-    def _earned(self, found: Forecast) -> float:
-        """The mean over the samples less their standard deviation; of the nominal model where there are no samples."""
-        pessimistic = float(found.reward)
-        if len(found.sampled_rewards):
-            pessimistic = float(jnp.mean(found.sampled_rewards) - jnp.std(found.sampled_rewards))
-        return pessimistic / self.return_scale if np.isfinite(pessimistic) else -float("inf")
-
-    def _penalty(self, problem: Problem, found: Forecast) -> float:
-        """What violations are worth."""
-        hinge = np.maximum(np.asarray(constraints(problem, found.costs, problem.bounds)), 0)
-        penalty = self.choices.safety_weight * (float(hinge.mean()) if hinge.size else 0.0)
-        return penalty if np.isfinite(penalty) else float("inf")
-
-
-COLLAPSE = 0.5
-"""By how much the return falls, in its unit, when training has lost what the policy could do."""
 PATIENT = 3
 """Offline blocks without improvement, after which a policy that has collapsed goes back to the best."""
 FREE = 1e6
 """How far away a bound is that does not count yet, in units of the bound."""
-CHECK_NOMINAL = 4
-"""Initial states from which the nominal model is asked in a check."""
-
-
-def _collapsed(now: Candidate, before: Candidate) -> bool:
-    """Whether a policy has lost what it could do, and no violation less to show for it."""
-    return now.earned < before.earned - COLLAPSE and now.violation >= before.violation
 
 
 def _same(one: Network, other: Network) -> bool:
