@@ -104,13 +104,13 @@ def profile(task: str) -> None:
 
         def step(x: Any, _: None) -> tuple[Any, None]:
             h = jnp.broadcast_to(x[None], (M, *x.shape))
-            for layer in members:
+            for layer in members.motion:
                 h = h @ layer.weights
             return x + 0 * jnp.sum(h), None
 
         return jax.lax.scan(step, x, None, length=steps)[0]
 
-    wide = jnp.zeros((n, members[0].weights.shape[1]), jnp.float32)
+    wide = jnp.zeros((n, members.motion[0].weights.shape[1]), jnp.float32)
     parts = {
         "update": seconds(lambda: solver._round(problem, state, key, None, None)) / sizes.updates,
         "gradient": seconds(jax.jit(jax.grad(whole)), state.network),

@@ -21,8 +21,10 @@ def array(*values):
 
 
 def make_ensemble(members=4, noisy="never", known=KnownSignals(), seed=0, **parts):  # noqa: B008
+    structure = parts.pop("cost_structure", None)
+    deciding, near = (3, 1) if structure is None else (len(structure.inputs),) * 2
     fields = {
-        "nets": Nets.create(jax.random.key(seed), (2, 1, 1, 1), (16,), members, (3.0, 1.5)),
+        "nets": Nets.create(jax.random.key(seed), (3, 16, 3), (deciding, 16, 1), members, (near, 3.0, 1.5)),
         "scales": Scales(
             array(0.1, 0.2),
             array(1.0, 2.0),
@@ -37,4 +39,4 @@ def make_ensemble(members=4, noisy="never", known=KnownSignals(), seed=0, **part
         "caps": array(8.0),
         **parts,
     }
-    return Ensemble(**fields, structure=Structure(PART, complete), known=known, noisy=noisy)
+    return Ensemble(**fields, structure=Structure(PART, complete), cost_structure=structure, known=known, noisy=noisy)

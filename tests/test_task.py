@@ -13,6 +13,7 @@ from sbsrl import UserError, make_task
 from sbsrl.costs import Cost, aggregate, violation
 from sbsrl.model import Signals
 from sbsrl.prior import Prior
+from sbsrl.structure import CostStructure
 from sbsrl.task import Limits
 from sbsrl.tasks import TASKS, pendulum
 from sbsrl.transitions import Episode
@@ -227,3 +228,19 @@ def test_known_signals_must_be_a_number_and_one_number_for_each_cost(signals, sa
     """JAX would silently take one cost for another."""
     with pytest.raises(UserError, match=said):
         replace(make_task("pendulum"), signals=signals)
+
+
+@pytest.mark.parametrize(
+    ("structure", "said"),
+    [
+        (lambda: CostStructure((0, 4)), "to depend on input 4; of .x, a. there are 4, counted from 0"),
+        (lambda: CostStructure(()), "name indices of .x, a., each once"),
+        (lambda: CostStructure((1, 1)), "name indices of .x, a., each once"),
+        (lambda: CostStructure((0,), lambda x: x[:2]), r"has shape \(2,\); give an array with one number for each"),
+        (lambda: CostStructure((0,), lambda x: x[0]), r"has shape \(\); give an array with one number for each"),
+    ],
+)
+def test_what_decides_costs_must_exist_and_limit_each_of_them(structure, said):
+    """The pendulum has three states, one action and one cost."""
+    with pytest.raises(UserError, match=said):
+        replace(make_task("pendulum"), cost_structure=structure())

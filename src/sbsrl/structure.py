@@ -1,4 +1,4 @@
-"""What of the next state a task knows beforehand, so that no network has to learn it."""
+"""What of the next state and of the costs a task knows beforehand, so that no network has to learn it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from .errors import UserError
 from .types import Action, State
 from .validation import Function, declared, validate
 
-__all__ = ["Structure"]
+__all__ = ["CostStructure", "Structure"]
 
 Part = Float[Array, " p"]
 """The part of a state that is predicted."""
@@ -38,3 +38,22 @@ class Structure:
     def whole(size: int) -> "Structure":
         """Nothing is known: all of the next state is predicted. The same object for the same size."""
         return Structure(tuple(range(size)), lambda x, a, new: new)
+
+
+@dataclass(frozen=True, eq=False)
+class CostStructure:
+    """What is known of costs that must be learned: what decides them, and what a step costs at most.
+
+    Obstacles, say, are places, whatever the speed. Networks that are shown the speed as well learn from contacts of a
+    slow car and from free ways of a fast one that fast contacts are free.
+    """
+
+    inputs: tuple[int, ...]
+    """Indices of (x, a) on which the shares of these limits depend that are charged."""
+    most: Callable[[State], Float[Array, " k"]] | None = declared(Function(optional=True), None)
+    """The most that a step from a state can cost; None: the limits of the costs, or what data show."""
+
+    def __post_init__(self) -> None:
+        validate(self, "the structure of the costs: ")
+        if not self.inputs or len(set(self.inputs)) < len(self.inputs) or min(self.inputs) < 0:
+            raise UserError(f"costs are said to depend on the inputs {self.inputs}; name indices of (x, a), each once.")

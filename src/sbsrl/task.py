@@ -16,7 +16,7 @@ from .model import KnownModel, KnownSignals, Signals
 from .policies import PolicyClass
 from .policy import Policy
 from .prior import Prior
-from .structure import Structure
+from .structure import CostStructure, Structure
 from .types import Dynamics, PRNGKey, State, StepFunction
 from .validation import Function, Instance, Number, Numbers, Switch, Whole, Word, Words, declared, validate
 
@@ -90,6 +90,8 @@ class Task:
     """The one of both that is known, where the other must be learned."""
     structure: Structure | None = declared(Instance(Structure, optional=True), None)
     """What of the next state is known beforehand; None: nothing."""
+    cost_structure: CostStructure | None = declared(Instance(CostStructure, optional=True), None)
+    """What is known of costs that must be learned; None: nothing."""
     behaviours: Mapping[str, Callable[[PRNGKey], Policy]] = field(default_factory=dict)
     """Policies that make offline data, by name: each call with a key gives the policy of one episode."""
     equations: Equations | None = declared(Instance(Equations, optional=True), None)
@@ -115,6 +117,7 @@ class Task:
                     f"{cost.least(self.horizon):g}; raise the budget."
                 )
         self._check_lengths()
+        self._check_cost_structure()
         for signals in filter(None, (self.signals, self.equations and self.equations.signals)):
             self._check_signals(signals)
 
@@ -160,6 +163,25 @@ class Task:
         for what, (given, size) in wanted.items():
             if given is not None and given != size:
                 raise UserError(f"{what} of {self.name}: {given} numbers were given, and {size} are needed.")
+
+    def _check_cost_structure(self) -> None:
+        """Refuses costs that depend on what does not exist, and limits of another number than there are costs."""
+        known = self.cost_structure
+        if known is None:
+            return
+        if max(known.inputs) >= self.state_size + self.action_size:
+            raise UserError(
+                f"the costs of {self.name} are said to depend on input {max(known.inputs)}; of (x, a) there are "
+                f"{self.state_size + self.action_size}, counted from 0."
+            )
+        if known.most is None:
+            return
+        shape = jax.eval_shape(known.most, jax.ShapeDtypeStruct((self.state_size,), EXACT)).shape
+        if shape != (len(self.costs),):
+            raise UserError(
+                f"what a step of {self.name} costs at most has shape {shape}; give an array with one number for each "
+                f"of the {len(self.costs)} costs."
+            )
 
     @property
     def known_signals(self) -> KnownSignals:

@@ -18,7 +18,11 @@ ARMS = {
     "car": car.arms,
     "deep-calibration": lambda: list(
         dict.fromkeys(
-            [*deep_calibration.ablation(), *(a for many in deep_calibration.by_data().values() for a in many)]
+            [
+                *deep_calibration.ablation(),
+                *(a for many in deep_calibration.by_data().values() for a in many),
+                *deep_calibration.by_budget(),
+            ]
         )
     ),
 }

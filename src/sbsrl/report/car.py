@@ -15,7 +15,7 @@ from .figures import Request
 __all__ = ["arms", "draw", "files"]
 
 WORLD = WORLDS["race car, obstacles slow it"]
-PRIORS = (201, 202, 203)
+PRIORS = (301, 302, 303)
 
 
 def arms() -> list[Arm]:

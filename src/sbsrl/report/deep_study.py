@@ -20,7 +20,7 @@ from .statistics import summarise
 
 __all__ = ["FIRST_SEED", "PRIORS", "Run", "Study", "deep_table", "publish", "run_deep"]
 
-PRIORS, FIRST_SEED, SEEDS = (201, 202), 2000, 2
+PRIORS, FIRST_SEED, SEEDS = (301, 302), 3000, 2
 """Numbers of the offline data and phases, and of the runs from each; none of them was used to choose settings."""
 LATE = 10
 """Episodes at the end over which a run's return is averaged."""

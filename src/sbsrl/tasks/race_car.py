@@ -21,7 +21,7 @@ from ..costs import Cost
 from ..model import KnownSignals, Signals
 from ..policy import Metrics
 from ..prior import Prior
-from ..structure import Structure
+from ..structure import CostStructure, Structure
 from ..systems.equations import EquationsEnv
 from ..task import Equations, Task
 from ..types import Action, PRNGKey, Scalar, State
@@ -289,7 +289,9 @@ class RaceCarSettings:
         "what an obstacle does to the car: it slows the car, or (ghost) costs only, so that the budget binds",
     )
     cost: str = declared(
-        Word(("learned", "known")), "learned", "whether the cost is learned from data, or a known function of the state"
+        Word(("learned", "places", "known")),
+        "places",
+        "what must be learned of the cost: all of it; or only the places where kinetic energy is charged; or nothing",
     )
 
     def __post_init__(self) -> None:
@@ -307,6 +309,9 @@ SETTINGS, USUAL = RaceCarSettings, RaceCarSettings()
 PRIORS = {"data": Prior("data", informative=True)}
 BEHAVIOURS = {"careful": careful, "careless": careless}
 STRUCTURE = Structure(tuple(range(NEWEST.start, NEWEST.stop)), shift)
+
+COST_STRUCTURE = CostStructure((NEWEST.start, NEWEST.start + 1), lambda x: _energy(x)[None])
+"""Obstacles are places, and a contact costs the kinetic energy, which the car knows."""
 
 PRESETS = {
     "cpu": {
@@ -345,6 +350,7 @@ def make(prior: Prior, budgets: tuple[float, ...], settings: RaceCarSettings = U
         prior=prior,
         known=KnownSignals(costs=smooth_costs if settings.cost == "known" else None),
         structure=STRUCTURE,
+        cost_structure=COST_STRUCTURE if settings.cost == "places" else None,
         behaviours=BEHAVIOURS,
         equations=equations,
         simulated=True,

@@ -24,9 +24,9 @@ def silent_ensemble(members):
 def constant_ensemble(offsets):
     """Members that predict a change of the second state by an offset of their own, whatever the input."""
     ensemble = silent_ensemble(len(offsets))
-    bias = np.array(ensemble.nets.members[-1].bias)
+    bias = np.array(ensemble.nets.members.motion[-1].bias)
     bias[:, 0] = offsets
-    return eqx.tree_at(lambda e: e.nets.members[-1].bias, ensemble, jnp.asarray(bias))
+    return eqx.tree_at(lambda e: e.nets.members.motion[-1].bias, ensemble, jnp.asarray(bias))
 
 
 def drifting_episode(change, steps=100):

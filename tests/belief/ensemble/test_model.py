@@ -1,5 +1,6 @@
 """Models made of an ensemble are what their formulas say."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +11,7 @@ from sbsrl.belief.ensemble.model import Combination, Disagreement, Samples, comb
 from sbsrl.belief.ensemble.nets import Range, cost_of
 from sbsrl.belief.protocol import Renewable, Rows, SideBySide
 from sbsrl.model import KnownSignals, Model
+from sbsrl.structure import CostStructure
 
 
 def inputs(getkey, n=6):
@@ -30,7 +32,7 @@ def test_they_keep_the_protocols(ensemble, getkey):
 
 
 def test_a_member_says_what_its_own_network_says(ensemble, getkey):
-    """Change in units of the data, reward likewise, cost through its link; the rest of the state follows."""
+    """Change in units of the data, reward likewise, cost as it is; the rest of the state follows."""
     (x,), (a,) = inputs(getkey, 1)
     said = ensemble.outputs(x[None], a[None])
     for m in range(4):
@@ -38,7 +40,7 @@ def test_a_member_says_what_its_own_network_says(ensemble, getkey):
         y = model(x, a)
         np.testing.assert_allclose(y, [x[1], x[1] + 0.5 * said.change[m, 0, 0] + 0.05], rtol=1e-5)
         np.testing.assert_allclose(model.reward(x, a, y), 2 * said.reward[m, 0] + 0.3, rtol=1e-4)
-        np.testing.assert_allclose(model.costs(x, a, y), cost_of(said.logits[m, 0], ensemble.caps), rtol=1e-4)
+        np.testing.assert_allclose(model.costs(x, a, y), said.costs[m, 0], rtol=1e-4)
 
 
 def test_the_nominal_model_is_the_mean_of_the_members(ensemble, getkey):
@@ -52,7 +54,7 @@ def test_samples_have_kappa_squared_times_the_covariance_of_the_members(ensemble
     """20,000 samples: 5 % of the covariance."""
     (x,), (a,) = inputs(getkey, 1)
     said = ensemble.outputs(x[None], a[None])
-    parts = np.stack([said.change[:, 0, 0], said.reward[:, 0], said.logits[:, 0, 0]], axis=1)
+    parts = np.stack([said.change[:, 0, 0], said.reward[:, 0], said.costs[:, 0, 0]], axis=1)
     samples = Samples.draw(ensemble, 20_000, jnp.float32(2.5), False, getkey())
     drawn = parts.mean(axis=0) + np.asarray(samples.weights) @ (parts - parts.mean(axis=0))
     np.testing.assert_allclose(drawn.mean(axis=0), parts.mean(axis=0), atol=0.05 * 2.5 * parts.std(axis=0).max())
@@ -148,11 +150,48 @@ def test_noise_for_training_only_is_left_out_of_forecasts(getkey):
 
 
 def test_samples_of_the_dynamics_may_be_spread_less_than_those_of_the_cost(getkey):
-    """A share of 0.4: changes and rewards are 0.4 times as far from the mean, logits are as they were."""
+    """A share of 0.4: changes and rewards are 0.4 times as far from the mean, costs are as they were."""
     said = make_ensemble().outputs(*inputs(getkey, 3))
     weights = jax.random.normal(getkey(), (3, 4), jnp.float32)
     mean, full, near = combine(said, 0 * weights), combine(said, weights), combine(said, weights, 0.4)
     for part in ("change", "reward"):
         wanted = getattr(mean, part) + 0.4 * (getattr(full, part) - getattr(mean, part))
         np.testing.assert_allclose(getattr(near, part), wanted, atol=1e-6)
-    np.testing.assert_array_equal(near.logits, full.logits)
+    np.testing.assert_array_equal(near.costs, full.costs)
+
+
+def test_costs_are_told_only_what_decides_them(getkey):
+    """With inputs (1,) neither the first state nor the action makes a difference; with none declared both do."""
+    (x, other), (a, push) = inputs(getkey, 2)
+    moved = jnp.stack([other[0], x[1]])
+    for structure, same in ((CostStructure((1,)), True), (None, False)):
+        ensemble = make_ensemble(cost_structure=structure)
+        costs = [ensemble.outputs(*(part[None] for part in pair)).costs for pair in ((x, a), (moved, push))]
+        assert np.allclose(*costs, atol=1e-6) == same
+
+
+def test_a_step_costs_at_most_what_the_task_says(getkey):
+    """c <= |x_1|, however far samples are spread; and at x_1 = 0 nothing."""
+    ensemble = make_ensemble(cost_structure=CostStructure((0,), most=lambda x: jnp.abs(x[1:])))
+    rows = Samples.draw(ensemble, 50, jnp.float32(30.0), False, getkey()).beside(1, 0)
+    x, a = inputs(getkey, 50)
+    x = x.at[0, 1].set(0.0)
+    moved, _ = rows.steps(x, a, jnp.zeros((50, 0), jnp.float32))
+    assert np.all(moved.costs[:, 0] <= np.abs(x[:, 1]))
+    assert float(moved.costs[0, 0]) == 0
+    assert float(jnp.max(moved.costs)) > 0.5
+
+
+def test_where_all_members_agree_that_nothing_costs_no_sample_says_otherwise(getkey):
+    """Members that are sure, by logits from -20 to -60: these differ, the costs do not."""
+    ensemble = make_ensemble()
+    bias = jnp.linspace(-20, -60, 4, dtype=jnp.float32)[:, None]
+    silent = jax.tree.map(jnp.zeros_like, ensemble.nets.members.cost)
+    sure = eqx.tree_at(
+        lambda e: (e.nets.members.cost, e.nets.prior_scale),
+        ensemble,
+        ((*silent[:-1], silent[-1]._replace(bias=bias)), jnp.float32(0.0)),
+    )
+    rows = Samples.draw(sure, 200, jnp.float32(3.0), False, getkey()).beside(1, 0)
+    moved, _ = rows.steps(*inputs(getkey, 200), jnp.zeros((200, 0), jnp.float32))
+    assert float(jnp.max(moved.costs)) < 1e-6

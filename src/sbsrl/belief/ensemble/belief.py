@@ -59,15 +59,14 @@ class EnsembleBelief(eqx.Module):
         replay = Replay.create(
             len(data.actions) + episodes * task.horizon, len(old) + episodes, sizes, choices.networks
         )
-        prior = choices.prior_scale, choices.prior_stretch
-        nets = Nets.create(nets_key, sizes, (choices.width,) * choices.layers, choices.networks, prior)
-        caps = [_cap(cost.limits[1], choices.cost_cap, data.costs[:, i]) for i, cost in enumerate(task.costs)]
+        nets = _nets(nets_key, task, choices)
         ensemble = Ensemble(
             nets=nets,
             scales=_scales(task, data, np.array(structure.part)),
             range=_range(data, np.array(structure.part)),
-            caps=jnp.asarray(np.array(caps), PLAN),
+            caps=jnp.asarray(_caps(task, data, choices.cost_cap), PLAN),
             structure=structure,
+            cost_structure=task.cost_structure,
             known=task.known_signals,
             noisy=choices.noisy,
             state_share=choices.state_share,
@@ -247,6 +246,23 @@ def _predicted_costs(
         jax.vmap(lambda c, how=how: aggregate(c, how), in_axes=1)(costs[..., i]) for i, how in enumerate(aggregations)
     ]
     return jnp.stack(over, axis=1)
+
+
+def _nets(key: PRNGKey, task: Task, choices: EnsembleChoices) -> Nets:
+    """Networks of the sizes that the task asks for."""
+    known, p, inputs = task.cost_structure, len(task.learned_structure.part), task.state_size + task.action_size
+    deciding, near = (inputs, p) if known is None else (len(known.inputs), len(known.inputs))
+    motion = (inputs, *(choices.width,) * choices.layers, 2 * p + 1)
+    cost = (deciding, *(choices.cost_width,) * choices.layers, len(task.costs))
+    return Nets.create(key, motion, cost, choices.networks, (near, choices.prior_scale, choices.prior_stretch))
+
+
+def _caps(task: Task, data: Transitions, cap: float) -> Float[np.ndarray, " k"]:
+    """What a step is believed to cost at most; the largest of the data where a task knows it for every state."""
+    known = task.cost_structure
+    if known is not None and known.most is not None:
+        return np.asarray(jnp.max(jax.vmap(known.most)(jnp.asarray(data.states)), axis=0))
+    return np.array([_cap(cost.limits[1], cap, data.costs[:, i]) for i, cost in enumerate(task.costs)])
 
 
 def _cap(limit: float, cap: float, costs: Float[np.ndarray, " N"]) -> float:

@@ -16,6 +16,7 @@ class EnsembleChoices:
     networks: int = declared(Whole(2, 100), 5, "M: networks of the ensemble")
     width: int = declared(Whole(4, 4096), 128, "neurons per layer")
     layers: int = declared(Whole(1, 8), 2, "hidden layers")
+    cost_width: int = declared(Whole(4, 4096), 64, "neurons per layer of the networks of the costs")
     samples: str = declared(
         Word(("combinations", "members")),
         "combinations",
@@ -43,7 +44,9 @@ class EnsembleChoices:
     )
     cost_weight: float = declared(Number(0), 4.0, "what errors of the cost are worth in the training of the networks")
     cost_cap: float = declared(
-        Number(0), 0.0, "the largest cost of a step that is believed possible; 0 takes twice the largest of the data"
+        Number(0),
+        0.0,
+        "the largest cost of a step that is believed possible, where no task knows it; 0: twice that of the data",
     )
     noisy: str = declared(
         Word(NOISY),

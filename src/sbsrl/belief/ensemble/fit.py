@@ -10,11 +10,10 @@ import optax
 from jaxtyping import Array, Bool, Float
 
 from ..._jax import PLAN
-from ...networks import Network
 from ...optimisation import descend
 from ...types import PRNGKey, Scalar
 from .model import Ensemble, _standard
-from .nets import KNEE, cost_of, log_variance
+from .nets import KNEE, Members, log_variance
 from .replay import Batch, Replay
 
 __all__ = ["CHUNK", "Trainer", "fit", "fit_until_worse", "held_out_loss", "losses"]
@@ -23,6 +22,9 @@ CHUNK = 50
 """Updates per call of a compiled program."""
 REWARD_WEIGHT, VARIANCE_WEIGHT = 0.3, 0.02
 GRADIENT_LIMIT, DECAY = 5.0, 1e-4
+LEAST_UNIT = 0.01
+"""Errors of a cost are shares of the most that a step can cost; where that is less than this share of what it is
+elsewhere, they count less."""
 
 
 class Trainer(NamedTuple):
@@ -66,11 +68,12 @@ class Errors(NamedTuple):
 def errors(ensemble: Ensemble, batch: Batch) -> Errors:
     """How wrong every member is on its batch."""
     said, scales = ensemble.outputs(batch.states, batch.actions), ensemble.scales
-    caps = jnp.broadcast_to(ensemble.caps, batch.costs.shape)
+    least = jnp.broadcast_to(LEAST_UNIT * ensemble.caps, batch.costs.shape)
+    unit = KNEE * jnp.maximum(ensemble.most(batch.states), least)
     return Errors(
         (said.change - _standard(batch.changes, scales.change_mean, scales.change_std)) ** 2,
         (said.reward - (batch.rewards - scales.reward_mean) / scales.reward_std) ** 2,
-        ((cost_of(said.logits, ensemble.caps) - batch.costs) / (KNEE * caps)) ** 2,
+        ((said.costs - batch.costs) / unit) ** 2,
         said.spread,
     )
 
@@ -100,16 +103,16 @@ def _updates(
     rate: Scalar,
     trainer: Trainer,
     key: PRNGKey,
-) -> tuple[Network, optax.OptState, Float[Array, " M"]]:
+) -> tuple[Members, optax.OptState, Float[Array, " M"]]:
     """So many updates of all members, and their mean loss."""
 
-    def loss(members: Network, batch: Batch) -> tuple[Scalar, Float[Array, " M"]]:
+    def loss(members: Members, batch: Batch) -> tuple[Scalar, Float[Array, " M"]]:
         each = losses(_with_members(ensemble, members), batch).total(trainer.cost_weight)
         return jnp.sum(each), each
 
     def update(
-        state: tuple[Network, optax.OptState], key: PRNGKey
-    ) -> tuple[tuple[Network, optax.OptState], Float[Array, " M"]]:
+        state: tuple[Members, optax.OptState], key: PRNGKey
+    ) -> tuple[tuple[Members, optax.OptState], Float[Array, " M"]]:
         members, moments = state
         batch = replay.batch(shares, trainer.batch, trainer.costly, key)
         slopes, each = jax.grad(loss, has_aux=True)(members, batch)
@@ -141,7 +144,7 @@ def fit(
     return ensemble, moments, loss
 
 
-def _with_members(ensemble: Ensemble, members: Network) -> Ensemble:
+def _with_members(ensemble: Ensemble, members: Members) -> Ensemble:
     return eqx.tree_at(lambda tree: tree.nets.members, ensemble, members)
 
 

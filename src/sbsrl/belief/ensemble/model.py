@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from ..._jax import PLAN
 from ...model import KnownSignals
-from ...structure import Structure
+from ...structure import CostStructure, Structure
 from ...types import Action, Index, PRNGKey, Scalar, State
 from ..protocol import Steps
 from .nets import INPUT_LIMIT, Nets, Outputs, Range, Scales, cost_of, log_variance, nominal_outputs
@@ -27,8 +27,9 @@ class Ensemble(eqx.Module):
     scales: Scales
     range: Range
     caps: Float[Array, " k"]
-    """The largest cost of a step that is believed possible, of each cost."""
+    """The largest cost of a step that is believed possible, of each cost; of the data where more is known."""
     structure: Structure = eqx.field(static=True)
+    cost_structure: CostStructure | None = eqx.field(static=True)
     known: KnownSignals = eqx.field(static=True)
     noisy: str = eqx.field(static=True)
     """When next states are drawn with the variance that the members predict."""
@@ -43,7 +44,18 @@ class Ensemble(eqx.Module):
         """What every member says of these states and actions."""
         scaled = jnp.clip(_standard(x, self.scales.input_mean, self.scales.input_std), -INPUT_LIMIT, INPUT_LIMIT)
         actions = _standard(a, self.scales.action_mean, self.scales.action_std)
-        return self.nets(jnp.concatenate([scaled, actions], axis=-1), self.part(scaled))
+        inputs = jnp.concatenate([scaled, actions], axis=-1)
+        deciding = near = inputs if self.cost_structure is None else inputs[..., np.array(self.cost_structure.inputs)]
+        if self.cost_structure is None:
+            near = self.part(scaled)
+        said = self.nets(inputs, deciding, near)
+        return Outputs(said.change, said.reward, cost_of(said.logits, self.most(x)), said.spread)
+
+    def most(self, x: Float[Array, "*M n dx"]) -> Float[Array, "*M n k"]:
+        """What a step from each of these states can cost at most."""
+        if self.cost_structure is None or self.cost_structure.most is None:
+            return jnp.broadcast_to(self.caps, (*x.shape[:-1], len(self.caps)))
+        return jnp.vectorize(self.cost_structure.most, signature="(d)->(k)")(x)
 
     def decode(self, x: Float[Array, "n dx"], a: Float[Array, "n da"], said: Outputs, noise: Array | None) -> Steps:
         """What the outputs mean, kept within what the data support; `noise` is standard normal, or None."""
@@ -64,7 +76,7 @@ class Ensemble(eqx.Module):
     def _costs(self, x: Array, a: Array, y: Array, said: Outputs) -> Float[Array, "n k"]:
         if self.known.costs is not None:
             return jax.vmap(self.known.costs)(x, a, y)
-        return cost_of(said.logits, self.caps)
+        return jnp.clip(said.costs, 0, self.most(x))
 
     def disagreement(self, said: Outputs) -> Float[Array, " n"]:
         """s_n: the standard deviation over the members of the change, in units of the data, the mean over the part."""
@@ -95,7 +107,7 @@ def combine(said: Outputs, weights: Float[Array, "n M"], state_share: float = 1.
     return Outputs(
         at(said.change, mu.change, near),
         at(said.reward, mu.reward, near),
-        at(said.logits, mu.logits, weights),
+        at(said.costs, mu.costs, weights),
         mu.spread,
     )
 
