@@ -58,4 +58,7 @@ def world_of(compared: Arm) -> World:
 def oracle(world: World) -> Arm:
     """The same solver on the true dynamics: with twice the updates, and free to leave what the data support."""
     rounds = 6 if world.task == "rwrl-cartpole" else 2
-    return arm("true dynamics", world, "oracle", trust=0.0, **{"gradient.rounds": rounds})
+    return arm("true dynamics", world, "oracle", episodes=ORACLE_EPISODES, trust=0.0, **{"gradient.rounds": rounds})
+
+
+ORACLE_EPISODES = 20
