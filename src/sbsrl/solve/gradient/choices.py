@@ -33,6 +33,12 @@ class GradientChoices:
     unsteadiness: float = declared(
         Number(0, 1), 0.1, "noise on the actions of the models' episodes while training, a share of half their range"
     )
+    steepest: float = declared(
+        Number(0),
+        0.0,
+        "longest slope of the objective by a state of a single row, in standard deviations, on the way back through an "
+        "episode: keeps unstable systems from drowning it in noise; 0 sets no limit",
+    )
     checks: int = declared(Whole(1, 1000), 3, "checks that a policy may fail before an earlier one is played")
     refuted: bool = declared(
         Switch(), False, "whether training goes on with the samples of the last check, on which the policy failed"

@@ -15,6 +15,7 @@ from ...networks import Network
 from ...problem import Problem
 from ...types import Index, PRNGKey
 from .network_policy import Units, act
+from .slopes import limited
 
 __all__ = ["EachAsked", "Totals", "episodes", "rows_of"]
 
@@ -93,11 +94,12 @@ def episodes(
     unsteadiness: float,
     training: bool,
     key: PRNGKey,
+    steepest: float = 0.0,
 ) -> Totals:
     """An episode of every row from its start. Everything can be differentiated with respect to the network.
 
     All rows have noise of their own, which does not depend on the policy. `unsteadiness` is the standard deviation of
-    what is added to actions, in shares of half their range.
+    what is added to actions, in shares of half their range. `steepest` limits slopes (`slopes.limited`).
     """
     n, da = starts.shape[0], units.low.shape[0]
     hand_key, noise_key = jax.random.split(key)
@@ -108,6 +110,7 @@ def episodes(
     @jax.checkpoint
     def step(carry: tuple[Array, Totals], now: tuple[Array | None, Array, Array]) -> tuple[tuple[Array, Totals], None]:
         (x, totals), (hand, noise, counts) = carry, now
+        x = limited(x, units.std, steepest)
         a = act(network, units, x, hand)
         moved, uncertainty = rows.steps(x, a, noise)
         earned = moved.rewards if problem.objective is None else jax.vmap(problem.objective)(x, a, moved.states)

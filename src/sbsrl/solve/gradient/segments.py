@@ -23,6 +23,7 @@ from ...optimisation import descend
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
 from .network_policy import INPUT_LIMIT, Units, act
+from .slopes import limited
 
 __all__ = [
     "CODE",
@@ -96,8 +97,12 @@ def follow(
     unsteadiness: float,
     training: bool,
     key: PRNGKey,
+    steepest: float = 0.0,
 ) -> Segment:
-    """So many steps of the policy on every row. Everything can be differentiated with respect to the network."""
+    """So many steps of the policy on every row. Everything can be differentiated with respect to the network.
+
+    `steepest` limits slopes (`slopes.limited`).
+    """
     n, da = x.shape[0], units.low.shape[0]
     hand_key, noise_key = jax.random.split(key)
     hands = unsteadiness * jax.random.normal(hand_key, (steps, n, da), PLAN)
@@ -106,6 +111,7 @@ def follow(
     @jax.checkpoint
     def step(x: Array, now: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
         hand, noise = now
+        x = limited(x, units.std, steepest)
         a = act(network, units, x, hand)
         moved, uncertainty = rows.steps(x, a, noise)
         earned = moved.rewards if problem.objective is None else jax.vmap(problem.objective)(x, a, moved.states)

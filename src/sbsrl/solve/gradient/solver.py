@@ -347,6 +347,7 @@ class PolicyGradient:
             segment=chosen.segment,
             robust=chosen.robust,
             recalled=chosen.recalled if self.data is not None else 0.0,
+            steepest=chosen.steepest,
         )
 
     @property

@@ -56,6 +56,8 @@ class Sizes(NamedTuple):
     """Whether the return is the mean over all models; else it is that of the nominal one, as in the paper."""
     recalled: float
     """Share of the segments that begin where the data have been, not where the policy goes."""
+    steepest: float
+    """The longest slope by a state of a row; 0 sets no limit."""
 
 
 class Weights(NamedTuple):
@@ -178,7 +180,9 @@ def train(
         network: Network, multipliers: Array, curiosity: Scalar, starts: Array, key: PRNGKey
     ) -> tuple[Scalar, Any]:
         own = spread_starts(starts, count, sizes.each, sizes.nominal)
-        totals = episodes(network, units, rows, own, problem, sizes.horizon, sizes.unsteadiness, True, key)
+        totals = episodes(
+            network, units, rows, own, problem, sizes.horizon, sizes.unsteadiness, True, key, sizes.steepest
+        )
         seen = _summary(totals, sizes.each if count else 0, sizes.nominal)
         g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
         safety = jnp.sum(penalty(weights.kind, multipliers, g, weights.curvature)) * weights.total / max(len(g), 1)
@@ -269,7 +273,9 @@ def train_segments(
     parts = max(sizes.horizon // sizes.segment, 1)
 
     def loss(network: Network, target: Network, x: Array, key: PRNGKey) -> tuple[Scalar, Segment]:
-        segment = follow(network, units, rows, x, problem, scale, sizes.segment, sizes.unsteadiness, True, key)
+        segment = follow(
+            network, units, rows, x, problem, scale, sizes.segment, sizes.unsteadiness, True, key, sizes.steepest
+        )
         ahead = segment_returns(segment, target, units, code, weights.discount)
         mine = ahead[n - sizes.nominal :]
         value = -jnp.mean((ahead if sizes.robust else mine)[:, 0]) - pushed.information * jnp.mean(mine[:, -1])
