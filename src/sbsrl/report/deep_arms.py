@@ -25,7 +25,7 @@ WORLDS = {
     for world in (
         World("race car, obstacles slow it", "race-car", (("contact", "sticky"),), "careless:25", 40, 0.9),
         World("race car, obstacles only cost", "race-car", (("contact", "ghost"),), "careless:25", 40, 0.8),
-        World("cartpole", "rwrl-cartpole", (), "pump:100", 30, 0.9),
+        World("cartpole", "rwrl-cartpole", (), "pump:300", 30, 0.9),
     )
 }
 BINDING = WORLDS["race car, obstacles only cost"]
