@@ -1,4 +1,4 @@
-"""Counts what the ledgers of runs with networks say; `python results/deep-runs/summarise.py` writes `README.md` beside it.
+"""Counts what the ledgers of runs with networks say, in a page beside it: `python results/deep-runs/summarise.py`.
 
 `ledgers.tar.xz` holds config.json, offline.json and episodes.jsonl of every run that had ended, as `sbsrl reproduce`
 leaves them in `runs/study`. Unpacked there, a study of the same code goes on from them.
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-DEFAULTS = {"samples": "combinations", "kappa": 2.0, "adapted": True, "networks": 5, "prior_scale": 3.0}
-HEAD = "| obstacles | d | offline data | method | differs | runs x policies | violating policies | largest true cost |"
+DEFAULTS = {"samples": "combinations", "adapted": True, "networks": 5, "prior_scale": 3.0}
+KAPPA = {"race-car": 2.0, "rwrl-cartpole": 0.75}
+HEAD = "| world | d | offline data | method | differs | runs x policies | violating policies | largest true cost |"
 MORE = " violating episodes | true return: final, last 10 | constraint active | covered |"
 
 
@@ -35,12 +36,14 @@ def read() -> dict[str, list[list[dict[str, Any]]]]:
 def arm(config: dict[str, Any]) -> str:
     """The first cells of a row."""
     settings = config["settings"]
-    run, task, belief = settings["run"], settings["task"], settings["belief"]
+    run, task, belief = settings["run"], settings.get("task", {}), settings["belief"]
     differs = [f"{name}={belief[name]}" for name, usual in DEFAULTS.items() if belief[name] != usual]
-    differs += [f"cost={task['cost']}"] * (task["cost"] != "places")
+    differs += [f"kappa={belief['kappa']}"] * (belief["kappa"] != KAPPA[config["task"]])
+    differs += [f"cost={task.get('cost')}"] * (task.get("cost", "places") != "places")
     differs += [f"tightening={settings['method']['tightening'][0]:g}"] * any(settings["method"]["tightening"])
     behaviour, episodes, _ = run["data"].split(":")
-    cells = (task["contact"], f"{run['budget'][0]:g}", f"{episodes} {behaviour}", config["method"], ", ".join(differs))
+    world = f"{config['task']} {task.get('contact', '')}".strip()
+    cells = (world, f"{run['budget'][0]:g}", f"{episodes} {behaviour}", config["method"], ", ".join(differs))
     return " | ".join((*cells, str(run["episodes"] + 1)))
 
 

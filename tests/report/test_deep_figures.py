@@ -127,9 +127,9 @@ def test_claims_are_judged_by_the_numbers():
 
 
 def test_the_mean_is_matched_by_its_return():
-    """Of the tightened ones, that whose late return is nearest to 0.3."""
+    """Of the plain one and the tightened, that whose late return is nearest to 0.3."""
     made = study(ARMS["deep-calibration"]())
-    nearest = deep_calibration.TIGHTENED[1]
+    nearest = deep_calibration.TIGHTENED[0]
     far = [run()._replace(offline={"prior/true_return": -300.0, "prior/true_cost": 0.0})]
     others = {each: far for each in (deep_calibration.MEAN, *deep_calibration.TIGHTENED) if each != nearest}
     claim = deep_calibration._matched(made._replace(runs={**made.runs, **others}))
