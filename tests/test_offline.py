@@ -3,6 +3,7 @@
 The system of these tests is a point mass on a line, behind Gymnasium, that writes down how it is used.
 """
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 import slider
 
 import sbsrl
-from sbsrl.behaviours import BEHAVIOURS
+from sbsrl.behaviours import BEHAVIOURS, CutShort
 from sbsrl.costs import Cost
 from sbsrl.errors import UserError
 from sbsrl.model import Signals
@@ -554,3 +555,14 @@ def test_what_is_no_recipe_is_a_file(tmp_path):
     collect(slider.make(), "pusher", seed=4, episodes=2).save(tmp_path / "data.npz")
     assert len(find_data(slider.make(), str(tmp_path / "data.npz")).transitions.actions) == 2 * slider.HORIZON
     assert not is_recipe(str(tmp_path / "a:3:4"))
+
+
+def test_data_cut_short_in_a_worker_come_back_with_what_was_played():
+    """Errors are pickled on their way from a worker; one that cannot be restored breaks the whole pool."""
+    states = np.zeros((2, 1))
+    error = CutShort(
+        "the system fell silent.", Transitions(states, states, states, states[:, 0], states, states[:, 0] > 0)
+    )
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == "the system fell silent."
+    np.testing.assert_array_equal(again.transitions.states, states)

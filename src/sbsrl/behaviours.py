@@ -90,6 +90,10 @@ class CutShort(UserError):  # noqa: N818  (what was played is not a mistake)
         super().__init__(reason)
         self.transitions = transitions
 
+    def __reduce__(self) -> tuple[type["CutShort"], tuple[str, Transitions]]:
+        """How it comes back from a worker: without this it cannot, and takes the whole pool with it."""
+        return type(self), (str(self), self.transitions)
+
 
 class CollectionInterrupted(KeyboardInterrupt):
     """The same because of Ctrl-C."""
