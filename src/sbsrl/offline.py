@@ -176,7 +176,7 @@ def find_data(task: Task, data: str) -> OfflineData:
     return _simulated(task, behaviour, count, SEEDS.read("seed", int(seed)))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _simulated(task: Task, behaviour: str, episodes: int, seed: int) -> OfflineData:
     """The same as before for the same arguments: a simulation need not be played twice. A true system would be."""
     return _record(task, behaviour, episodes, seed)

@@ -28,7 +28,7 @@ REVERSING = FAST._replace(forward=jnp.asarray(-0.4), lateral=jnp.asarray(0.0), y
 @pytest.mark.parametrize(("car", "finest"), [(FAST, 32), (REVERSING, 128)], ids=["tyres", "reversing"])
 def test_the_error_falls_by_16_when_the_step_halves(car, finest):
     """Reversing, velocities settle in a fiftieth of a second: that takes finer steps to see."""
-    step = jax.jit(rc.runge_kutta, static_argnums=2)
+    step = jax.jit(rc.driven, static_argnums=2)
     truth = independent(car, COMMAND, 0.1)
 
     def error(count):

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..types import Action, Scalar, State
+from .runge_kutta import runge_kutta
 
 __all__ = ["After", "after_steps", "observed", "reward"]
 
@@ -84,19 +85,7 @@ def _end_force(place: Place, free: Scalar, response: Scalar) -> Scalar:
 
 def one_step(place: Place, control: Scalar) -> Place:
     """0.01 s on."""
-
-    def slope(at: Place) -> Place:
-        return Place(at.v, at.omega, *accelerations(at, control))
-
-    def moved(by: float, slope: Place) -> Place:
-        return Place(*(q + by * STEP * dq for q, dq in zip(place, slope, strict=True)))
-
-    first = slope(place)
-    second = slope(moved(0.5, first))
-    third = slope(moved(0.5, second))
-    fourth = slope(moved(1.0, third))
-    mean = Place(*((a + 2 * b + 2 * c + d) / 6 for a, b, c, d in zip(first, second, third, fourth, strict=True)))
-    return moved(1.0, mean)
+    return runge_kutta(lambda at: Place(at.v, at.omega, *accelerations(at, control)), place, STEP)
 
 
 def after_steps(x: State, a: Action, count: int) -> tuple[Place, After]:

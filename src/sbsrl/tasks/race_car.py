@@ -23,6 +23,7 @@ from ..policy import Metrics
 from ..prior import Prior
 from ..structure import CostStructure, Structure
 from ..systems.equations import EquationsEnv
+from ..systems.runge_kutta import runge_kutta
 from ..task import Equations, Task
 from ..types import Action, PRNGKey, Scalar, State
 from ..validation import Word, declared, validate
@@ -105,18 +106,9 @@ def _kinematic(car: Car, steer: Scalar, drive: Scalar) -> tuple[Scalar, Scalar, 
     return drive / MASS * jnp.cos(beta), (turn * REAR - car.lateral) / SETTLING, (turn - car.yaw_rate) / SETTLING
 
 
-def runge_kutta(car: Car, command: Float[Array, "2"], dt: float) -> Car:
-    """One step of the classical fourth-order method."""
-
-    def ahead(rates: Car, seconds: float) -> Car:
-        return Car(*(value + seconds * rate for value, rate in zip(car, rates, strict=True)))
-
-    k1 = derivative(car, command)
-    k2 = derivative(ahead(k1, dt / 2), command)
-    k3 = derivative(ahead(k2, dt / 2), command)
-    k4 = derivative(ahead(k3, dt), command)
-    mean = Car(*((a + 2 * b + 2 * c + d) / 6 for a, b, c, d in zip(k1, k2, k3, k4, strict=True)))
-    return ahead(mean, dt)
+def driven(car: Car, command: Float[Array, "2"], dt: float) -> Car:
+    """The physical state after dt seconds under a command."""
+    return runge_kutta(lambda at: derivative(at, command), car, dt)
 
 
 def observe(car: Car) -> Float[Array, "7"]:
@@ -200,7 +192,7 @@ def transition(x: State, a: Action, contact: Contact) -> State:
         frame = jnp.where(clearance(x) < 0, slowed, frame)
     car = physical(frame)
     for _ in range(SUBSTEPS):
-        car = runge_kutta(car, x[PENDING], 1 / (RATE * SUBSTEPS))
+        car = driven(car, x[PENDING], 1 / (RATE * SUBSTEPS))
     return shift(x, jnp.clip(a, -1.0, 1.0), observe(car))
 
 

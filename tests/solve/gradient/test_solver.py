@@ -9,6 +9,7 @@ from known_problems import Parametric, known, make_problem, solver
 from sbsrl.leaves import check_form
 from sbsrl.solve.gradient.gate import CLONED, KEPT, PASSED, RESTING, TRAINED
 from sbsrl.solve.gradient.network_policy import NetworkPolicy
+from sbsrl.solve.gradient.proven import is_newest
 from sbsrl.solve.protocol import Attentive, Preparing, Solver
 from sbsrl.transitions import Episode, Transitions
 
@@ -130,7 +131,7 @@ def cheap_episode(total):
 
 
 def test_what_fails_every_check_is_not_played():
-    """Instead the last policy that passed and was cheap, at first the clone; which is forgotten if it was dear."""
+    """Instead the newest policy that passed and was cheap, at first the clone; it is forgotten once it was dear."""
     chosen = solver(at_rest, HORIZON, budget=2.0, updates=2, checks=3)
     state = chosen.init(jax.random.key(0))
     solution, state = chosen.solve(HOPELESS, state, jax.random.key(1))
@@ -148,7 +149,7 @@ def test_what_fails_every_check_is_not_played():
     assert int(state.origin) == PASSED
     assert same(solution.policy.network, passed)
     state = chosen.observed(state, cheap_episode(1.9))
-    assert same(state.passed, state.cloned)
+    assert not state.proven.any
 
 
 def test_a_policy_that_was_dear_is_not_one_to_come_back_to():
@@ -156,7 +157,7 @@ def test_a_policy_that_was_dear_is_not_one_to_come_back_to():
     state = chosen.init(jax.random.key(0))
     easy = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states(0.0)), 2.0, HORIZON)
     _, state = chosen.solve(easy, state, jax.random.key(2))
-    assert same(chosen.observed(state, cheap_episode(1.2)).passed, state.cloned)
+    assert not chosen.observed(state, cheap_episode(1.2)).proven.any
 
 
 def test_only_what_passed_and_was_played_to_the_end_is_one_to_come_back_to():
@@ -165,12 +166,35 @@ def test_only_what_passed_and_was_played_to_the_end_is_one_to_come_back_to():
     state = chosen.init(jax.random.key(0))
     _, refuted = chosen.solve(HOPELESS, state, jax.random.key(1))
     assert int(refuted.origin) == TRAINED
-    assert same(chosen.observed(refuted, cheap_episode(0.5)).passed, state.cloned)
+    assert not chosen.observed(refuted, cheap_episode(0.5)).proven.any
     easy = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states(0.0)), 2.0, HORIZON)
     _, cleared = chosen.solve(easy, state, jax.random.key(2))
     faulty = cheap_episode(0.0)._replace(ended="fault", reason="the cable is loose")
-    assert same(chosen.observed(cleared, faulty).passed, state.cloned)
-    assert same(chosen.observed(cleared, cheap_episode(0.5)).passed, cleared.played)
+    assert not chosen.observed(cleared, faulty).proven.any
+    assert is_newest(chosen.observed(cleared, cheap_episode(0.5)).proven, cleared.played)
+
+
+def test_a_dear_episode_leads_back_to_the_policy_before():
+    """Two policies that were cheap: the second is forgotten after an episode that makes its mean dear, not the first.
+
+    The same policy played twice is one policy, not two.
+    """
+    chosen = solver(at_rest, HORIZON, budget=2.0, updates=2, checks=1)
+    easy = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states(0.0)), 2.0, HORIZON)
+    state, played = chosen.init(jax.random.key(0)), []
+    for i in range(2):
+        solution, state = chosen.solve(easy, state, jax.random.key(i))
+        state = chosen.observed(chosen.observed(state, cheap_episode(0.2)), cheap_episode(0.2))
+        played.append(solution.policy.network)
+    assert not same(*played)
+    solution, state = chosen.solve(HOPELESS, state, jax.random.key(3))
+    assert same(solution.policy.network, played[1])
+    state = chosen.observed(state, cheap_episode(9.0))
+    solution, state = chosen.solve(HOPELESS, state, jax.random.key(4))
+    assert (int(state.origin), same(solution.policy.network, played[0])) == (PASSED, True)
+    state = chosen.observed(state, cheap_episode(9.0))
+    solution, state = chosen.solve(HOPELESS, state, jax.random.key(5))
+    assert (int(state.origin), same(solution.policy.network, state.cloned)) == (CLONED, True)
 
 
 def same(one, other):

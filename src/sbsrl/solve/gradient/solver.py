@@ -23,6 +23,7 @@ from .episodes import rows_of
 from .gate import CLONED, KEPT, PASSED, RESTING, TRAINED, Candidate, Gate, collapsed
 from .lagrangian import updated
 from .network_policy import NetworkPolicy, Units, clone, constant
+from .proven import Proven, added, is_newest, newest, nothing_proven, played_again
 from .segments import Critic, init_critic, visited
 from .training import (
     OPTIMISER,
@@ -54,8 +55,8 @@ class SolverState(NamedTuple):
     curiosity: Scalar
     cloned: Network
     """The prior policy."""
-    passed: Network
-    """The last policy that passed the check and then really cost little; at first the prior policy."""
+    proven: Proven
+    """Policies that passed the check and then really cost little."""
     played: Network
     origin: Int[Array, ""]
     """Of what was played."""
@@ -95,7 +96,7 @@ class PolicyGradient:
             multipliers=jnp.zeros(len(self.budgets), PLAN),
             curiosity=jnp.zeros((), PLAN),
             cloned=network,
-            passed=network,
+            proven=nothing_proven(network, len(self.budgets)),
             played=network,
             origin=jnp.asarray(CLONED, jnp.int32),
             cleared=jnp.zeros((), bool),
@@ -110,7 +111,7 @@ class PolicyGradient:
         if self.data is not None:
             states, actions = (jnp.asarray(part, PLAN) for part in (self.data.states, self.data.actions))
             network = clone(state.network, self.units, states, actions, self.choices.cloning_updates, clone_key)
-            state = state._replace(network=network, cloned=network, passed=network, played=network)
+            state = state._replace(network=network, cloned=network, played=network)
         problem = problem.demanding(jnp.zeros((), PLAN), problem.steps)
         best, blocks, since = state, 0, 0
         first = now = top = before = self._gate.candidate(problem, state.network, CLONED, jax.random.fold_in(key, 0))
@@ -194,34 +195,36 @@ class PolicyGradient:
     def _instead(self, problem: Problem, state: SolverState, tried: list[Candidate], key: PRNGKey) -> Candidate:
         """What is played if nothing that was tried passes.
 
-        It is the last policy that passed and then really cost little, at first the prior's. Data that cost more than
-        the budget make no prior policy to rely on, unless it passes: then it is the action that the task calls safe,
-        whatever the samples say of it. Without one it is whichever violates least.
+        It is the newest policy that passed and then really cost little; if there is none, the prior's. Data that cost
+        more than the budget make no prior policy to rely on, unless it passes: then it is the action that the task
+        calls safe, whatever the samples say of it. Without one it is whichever violates least.
         """
-        cloned = _same(state.passed, state.cloned)
-        again = jax.random.fold_in(key, self.choices.checks + 1)
-        earlier = self._gate.candidate(problem, state.passed, CLONED if cloned else PASSED, again)
-        if earlier.violation <= 0 or self.reliable or not cloned:
-            return earlier
+        check_key = jax.random.fold_in(key, self.choices.checks + 1)
+        if state.proven.any:
+            return self._gate.candidate(problem, newest(state.proven), PASSED, check_key)
+        cloned = self._gate.candidate(problem, state.cloned, CLONED, check_key)
+        if cloned.violation <= 0 or self.reliable:
+            return cloned
         if self.safe_action is not None:
             network = constant(state.cloned, self.units, jnp.asarray(self.safe_action))
-            return self._gate.candidate(problem, network, RESTING, again)
-        return min((*tried, earlier), key=lambda each: each.violation)
+            return self._gate.candidate(problem, network, RESTING, check_key)
+        return min((*tried, cloned), key=lambda each: each.violation)
 
     def observed(self, state: SolverState, episode: Episode) -> SolverState:
         """After an episode of its policy: one that passed and cost little is one to come back to.
 
-        One that was come back to and cost more is forgotten. An episode that was cut short says nothing.
+        One that was played before is forgotten when the mean over its episodes is no longer little. An episode that was
+        cut short says nothing.
         """
         if episode.ended not in ("horizon", "terminated", "truncated"):
             return state
-        costs = [total(episode.costs[:, i], how) for i, how in enumerate(self.aggregations)]
-        little = all(cost <= self.choices.good * budget for cost, budget in zip(costs, self.budgets, strict=True))
-        if little and state.cleared:
-            return state._replace(passed=state.played)
-        if little:
+        costs = jnp.asarray([total(episode.costs[:, i], how) for i, how in enumerate(self.aggregations)], PLAN)
+        little = self.choices.good * jnp.asarray(self.budgets, PLAN)
+        if is_newest(state.proven, state.played):
+            return state._replace(proven=played_again(state.proven, costs, little))
+        if not bool(state.cleared) or int(state.origin) == RESTING or bool(jnp.any(costs > little)):
             return state
-        return state._replace(passed=state.cloned) if int(state.origin) == PASSED else state
+        return state._replace(proven=added(state.proven, state.played, costs))
 
     def _annealed(self, problem: Problem, before: Forecast, block: int) -> Float[Array, " k"]:
         """The bounds of an offline block: at first none, then what the policy cost on the worst sample when they began
@@ -370,7 +373,3 @@ PATIENT = 3
 """Offline blocks without improvement, after which a policy that has collapsed goes back to the best."""
 FREE = 1e6
 """How far away a bound is that does not count yet, in units of the bound."""
-
-
-def _same(one: Network, other: Network) -> bool:
-    return all(bool(jnp.array_equal(a, b)) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
