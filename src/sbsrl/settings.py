@@ -128,6 +128,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "run.episodes": 3,
         "method.samples": 8,
         "gp.features": 64,
+        "ensemble.offline_updates": 200,
+        "ensemble.online_updates": 10,
+        "gradient.cloning_updates": 200,
+        "gradient.offline_blocks": 2,
+        "gradient.rounds": 1,
+        "gradient.checks": 1,
         **{f"{part}.{name}": n for part in ("icem", "evolution") for name, n in _SMALL.items()},
     },
 }

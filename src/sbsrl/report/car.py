@@ -15,7 +15,7 @@ from .figures import Request
 __all__ = ["arms", "draw", "files"]
 
 WORLD = WORLDS["race car, obstacles slow it"]
-PRIORS = (301, 302, 303)
+PRIORS = (401, 402, 403)
 
 
 def arms() -> list[Arm]:

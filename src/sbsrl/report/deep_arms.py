@@ -41,12 +41,17 @@ def arm(label: str, world: World, method: str = "sbsrl", **changes: Any) -> Arm:
     return Arm(label, world.task, method, (*world.changes, *{**usual, **changes}.items()))
 
 
-def with_prior(compared: Arm, prior: int) -> Arm:
-    """The same, from the offline data and the offline phase of this number."""
+def with_prior(compared: Arm, prior: int, preset: str = "cpu") -> Arm:
+    """The same, from the offline data and the offline phase of this number. To see that it works, few data do."""
     changes = dict(compared.changes)
-    return compared._replace(
-        changes=tuple({**changes, "data": f"{changes['data']}:{prior}", "offline_seed": prior}.items())
-    )
+    behaviour, episodes = changes["data"].split(":")
+    count = min(int(episodes), FEW) if preset == "smoke" else int(episodes)
+    data = f"{behaviour}:{count}:{prior}"
+    return compared._replace(changes=tuple({**changes, "data": data, "offline_seed": prior}.items()))
+
+
+FEW = 25
+"""Episodes of offline data of the preset `smoke`."""
 
 
 def world_of(compared: Arm) -> World:

@@ -20,7 +20,7 @@ from .statistics import summarise
 
 __all__ = ["FIRST_SEED", "PRIORS", "Run", "Study", "deep_table", "publish", "run_deep"]
 
-PRIORS, FIRST_SEED, SEEDS = (301, 302), 3000, 2
+PRIORS, FIRST_SEED, SEEDS = (401, 402), 4000, 2
 """Numbers of the offline data and phases, and of the runs from each; none of them was used to choose settings."""
 LATE = 10
 """Episodes at the end over which a run's return is averaged."""
@@ -164,8 +164,8 @@ def _short(value: float | None) -> str:
 def run_deep(request: Request, arms: Sequence[Arm], worlds: Iterable[World], priors: Sequence[int] = PRIORS) -> Study:
     """Runs what is missing: every arm from every prior with every seed, and the oracle of every world."""
     seeds = range(FIRST_SEED + request.seed, FIRST_SEED + request.seed + (request.seeds or SEEDS))
-    expanded = {arm: [with_prior(arm, prior) for prior in priors] for arm in arms}
-    references = {world.name: with_prior(oracle(world), priors[0]) for world in worlds}
+    expanded = {arm: [with_prior(arm, prior, request.preset) for prior in priors] for arm in arms}
+    references = {world.name: with_prior(oracle(world), priors[0], request.preset) for world in worlds}
     every = [each for many in expanded.values() for each in many]
     request.say(
         f"{len(arms)} arms x {len(priors)} priors x {len(seeds)} seeds and {len(references)} oracles, kept in "
@@ -185,9 +185,9 @@ def run_deep(request: Request, arms: Sequence[Arm], worlds: Iterable[World], pri
 
 
 def _best(records: Sequence[Record]) -> float:
-    """The largest true mean return of a policy that keeps the budget in truth."""
+    """The largest true mean return of a policy that keeps the budget in truth; no number if none does."""
     kept = [r.metrics["true_return"] for r in records if r.metrics["true_cost"] <= r.budget]
-    return max(kept)
+    return max(kept, default=np.nan)
 
 
 HEAD = (

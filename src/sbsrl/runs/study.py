@@ -22,6 +22,7 @@ from ..methods import make_method
 from ..offline import is_recipe
 from ..parts import find_part
 from ..record import Record
+from ..settings import PRESETS
 from ..specification import Specification
 from ..tasks import find_task
 from ..validation import kinds
@@ -46,8 +47,10 @@ class Arm(NamedTuple):
     changes: tuple[tuple[str, Any], ...] = ()
 
     def specification(self, seed: int, preset: str) -> Specification:
-        """One run. A setting that counts episodes is at most as large as their number, which a preset may lower."""
+        """One run. A preset of few episodes shortens it; a setting that counts them is at most their number."""
         changes = dict(self.changes)
+        if few := PRESETS.get(preset, {}).get("run.episodes"):
+            changes["episodes"] = min(changes.get("episodes", few), few)
         episodes = Specification.make(self.task, self.method, seed, preset, {}).settings.run.episodes
         for name in changes.keys() & _counts_episodes(self.method):
             changes[name] = min(changes[name], changes.get("episodes", episodes))

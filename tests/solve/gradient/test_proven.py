@@ -39,7 +39,8 @@ def test_the_newest_is_come_back_to_and_all_keep_their_form(none):
     two = added(added(none, policy(1), costs(3, 0)), policy(2), costs(4, 0))
     check_form("the memory", none, two)
     assert number_of(two) == 2
-    assert is_newest(two, policy(2)) and not is_newest(two, policy(1))
+    assert is_newest(two, policy(2))
+    assert not is_newest(two, policy(1))
 
 
 def test_the_mean_of_its_episodes_decides_whether_it_stays(none):
