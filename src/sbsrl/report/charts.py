@@ -48,9 +48,9 @@ def tidy(*many: Axes) -> None:
         axes.spines[["top", "right"]].set_visible(False)
 
 
-def limit(axes: Axes, height: float, text: str, colour: str = UNSAFE) -> None:
+def limit(axes: Axes, height: float, text: str, colour: str = UNSAFE, style: str = "--") -> None:
     """A level that matters, with its name at its right end, outside, where it hides nothing."""
-    axes.axhline(height, color=colour, linewidth=1.2, linestyle="--", zorder=1)
+    axes.axhline(height, color=colour, linewidth=1.2, linestyle=style, zorder=1)
     axes.annotate(
         text,
         (1, height),

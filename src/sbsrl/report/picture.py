@@ -10,11 +10,11 @@ from matplotlib.ticker import MaxNLocator
 from ..record import Record
 from ..runs.view import CostView, Reference, RunView
 from .canvas import plt, png
+from .charts import UNSAFE, limit, tidy
 
 __all__ = ["draw_run"]
 
 COLOURS = {"prior": "#94346E", "evaluate": "#6F4070", "explore": "#1D6996", "exploit": "#38A6A5", "final": "#5F4690"}
-UNSAFE = "#C8102E"
 
 
 def draw_run(view: RunView) -> bytes:
@@ -59,31 +59,15 @@ def _points(axes: Axes, records: Sequence[Record], values: Sequence[float]) -> N
         xs, ys = [numbers[i] for i in chosen], [values[i] for i in chosen]
         size = 8 if many and phase != "final" else 42
         axes.scatter(xs, ys, color=COLOURS[phase], s=size, label=phase, zorder=2)
-    axes.grid(axis="y", color="#e5e5e5")
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _level(axes: Axes, height: float, text: str, colour: str, style: str) -> None:
-    axes.axhline(height, color=colour, linestyle=style, linewidth=1.2, zorder=0)
-    where = (0.01, height)
-    text_on_white = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-    axes.annotate(
-        text,
-        where,
-        xycoords=("axes fraction", "data"),
-        va="bottom",
-        fontsize=8,
-        color=colour,
-        bbox=text_on_white,
-        zorder=4,
-    )
+    tidy(axes)
+    axes.set_axisbelow(True)
 
 
 def _draw_returns(axes: Axes, records: Sequence[Record], reference: Reference | None) -> None:
     _points(axes, records, [r.reward for r in records])
     if reference:
-        _level(axes, reference.oracle, "same planner, true dynamics known", "#555555", "--")
-        _level(axes, reference.idle, "doing nothing", "#555555", ":")
+        limit(axes, reference.oracle, "true dynamics\nknown", "#555555")
+        limit(axes, reference.idle, "doing\nnothing", "#555555", ":")
     axes.set_ylabel("return")
     axes.margins(y=0.15)
     if records:
@@ -101,7 +85,7 @@ def _draw_costs(axes: Axes, view: RunView, cost: CostView, tightening: float) ->
         xs, ys = zip(*unsafe, strict=True)
         axes.scatter(xs, ys, marker="x", color=UNSAFE, s=90, zorder=3, label="violation")
         axes.legend(loc="lower right", frameon=False, fontsize=9)
-    _level(axes, budget, f"budget {budget:g}{' of the expected cost' if expected else ''}", UNSAFE, "-")
+    limit(axes, budget, f"budget {budget:g}" + ("\n(expected\ncost)" if expected else ""), UNSAFE, "-")
     if tightening > 0:
         axes.axhspan(budget - tightening, budget, color=UNSAFE, alpha=0.12, linewidth=0)
     axes.set_ylabel(cost.name)
