@@ -9,8 +9,8 @@ import pytest
 from made_up_records import make_record
 
 from sbsrl.report import car, deep_calibration, deep_mean
-from sbsrl.report.deep_arms import BINDING, WORLDS, arm, oracle, with_prior, world_of
-from sbsrl.report.deep_study import Run, Study, _best, deep_table
+from sbsrl.report.deep_arms import BINDING, WORLDS, arm, oracle, oracle_of, with_prior, world_of
+from sbsrl.report.deep_study import Run, Study, _best, _scale, deep_table
 from sbsrl.report.figures import FIGURES, Request
 
 ARMS = {
@@ -47,7 +47,7 @@ def run(prior=201, seed=2000, dear=20.0):
 
 def study(arms, **changes):
     made = {each: [run(prior, 2000, **changes) for prior in (201, 202)] for each in arms}
-    return Study(made, dict.fromkeys(WORLDS, 260.0))
+    return Study(made, {oracle_of(each): 260.0 for each in arms})
 
 
 def test_a_run_is_counted_by_hand():
@@ -79,6 +79,34 @@ def test_a_prior_is_data_and_an_offline_phase_of_its_own():
     assert world_of(with_prior(ours, 201)) == BINDING
 
 
+def test_an_arm_is_compared_with_the_oracle_under_its_own_budget():
+    """With d = 5 known dynamics earn less, which is what 1 means there."""
+    usual, strict = arm("sbsrl", BINDING), arm("sbsrl, d = 5", BINDING, budget=5.0)
+    assert oracle_of(usual) == oracle(BINDING) != oracle_of(strict)
+    assert with_prior(oracle_of(strict), 201).specification(2000, "cpu").settings.run.budget == (5.0,)
+    made = Study({usual: [run()], strict: [run()]}, {oracle_of(usual): 260.0, oracle_of(strict): 160.0})
+    np.testing.assert_allclose([made.final(usual)[0], made.final(strict)[0]], [0.5, 1.0])
+
+
+def test_the_page_says_what_0_and_1_are_for_every_arm():
+    """Clones of 10 and of 25 episodes, and both budgets."""
+    few, strict = arm("few", BINDING, data="careless:10"), arm("strict", BINDING, budget=5.0)
+    made = study([few, strict])
+    made = made._replace(oracles={oracle_of(few): 260.0, oracle_of(strict): 160.0})
+    said = _scale(made, [few, strict])
+    assert "60 at cost 1 (10 episodes, prior 201)" in said
+    assert "60 at cost 1 (25 episodes, prior 202)" in said
+    assert "1 is 260 (d = 15), 160 (d = 15)." in said  # the budget is that of the made-up ledger
+
+
+def test_a_preset_to_see_that_it_works_makes_everything_small():
+    pole = with_prior(arm("sbsrl", WORLDS["cartpole"]), 201, "smoke").specification(2000, "smoke").settings
+    assert (pole.run.episodes, pole.run.data) == (3, "pump:25:201")
+    assert pole.solver.offline_blocks == 2
+    known = with_prior(oracle(BINDING), 201, "smoke").specification(2000, "smoke").settings
+    assert known.run.episodes == 3
+
+
 @pytest.mark.parametrize("name", ARMS)
 def test_what_is_compared_can_be_run_and_told_apart(name):
     arms = ARMS[name]()
@@ -96,7 +124,7 @@ def test_the_oracle_of_every_world_can_be_run(world):
 
 @pytest.mark.parametrize("name", ARMS)
 def test_a_figure_is_a_picture_a_page_and_every_episode(name, monkeypatch):
-    monkeypatch.setattr(MODULES[name], "run_deep", lambda request, arms, worlds, priors=(): study(arms))
+    monkeypatch.setattr(MODULES[name], "run_deep", lambda request, arms, priors=(): study(arms))
     made = FIGURES[name].draw(Request(name, seed=7))
     assert set(made) == {"README.md", "episodes.csv", f"{name}.png"}
     pixels = matplotlib.image.imread(io.BytesIO(made[f"{name}.png"]))

@@ -27,7 +27,7 @@ def arms() -> list[Arm]:
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode: three priors, one run from each."""
     asked = request if request.seeds else request._replace(seeds=1)
-    study = run_deep(asked, arms(), [WORLD], PRIORS)
+    study = run_deep(asked, arms(), PRIORS)
     text = f"{EXPLAINED}\n\n{expectations_table(_expectations(study))}"
     return publish(request, study, "The race car", text, {WORLD.name: arms()}, draw)
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from ..runs.study import Arm
 
-__all__ = ["BINDING", "WORLDS", "World", "arm", "oracle", "with_prior", "world_of"]
+__all__ = ["BINDING", "WORLDS", "World", "arm", "oracle", "oracle_of", "with_prior", "world_of"]
 
 
 class World(NamedTuple):
@@ -60,10 +60,21 @@ def world_of(compared: Arm) -> World:
     return found[0]
 
 
-def oracle(world: World) -> Arm:
-    """The same solver on the true dynamics: with twice the updates, and free to leave what the data support."""
+def oracle(world: World, budget: float | None = None) -> Arm:
+    """The same solver on the true dynamics: with twice the updates, and free to leave what the data support.
+
+    It has the world's own budget unless another one is said.
+    """
     rounds = 6 if world.task == "rwrl-cartpole" else 2
-    return arm("true dynamics", world, "oracle", episodes=ORACLE_EPISODES, trust=0.0, **{"gradient.rounds": rounds})
+    own = {} if budget is None else {"budget": budget}
+    return arm(
+        "true dynamics", world, "oracle", episodes=ORACLE_EPISODES, trust=0.0, **{"gradient.rounds": rounds}, **own
+    )
+
+
+def oracle_of(compared: Arm) -> Arm:
+    """What the returns of an arm are compared with: the true dynamics known, under the same constraint."""
+    return oracle(world_of(compared), dict(compared.changes).get("budget"))
 
 
 ORACLE_EPISODES = 20

@@ -80,7 +80,7 @@ def files(request: Request) -> dict[str, bytes]:
         "More and fewer offline data": others,
         "A third of the budget": by_budget(),
     }
-    study = run_deep(request, [*ablation(), *others, *by_budget()], [BINDING])
+    study = run_deep(request, [*ablation(), *others, *by_budget()])
     table = expectations_table(_expectations(study))
     return publish(request, study, "Samples that cover the truth", f"{EXPLAINED}\n\n{table}", sections, draw)
 

@@ -27,7 +27,7 @@ def arms(world: World) -> list[Arm]:
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
     sections = {name: arms(world) for name, world in WORLDS.items()}
-    study = run_deep(request, [each for many in sections.values() for each in many], WORLDS.values())
+    study = run_deep(request, [each for many in sections.values() for each in many])
     table = expectations_table(_expectations(study))
     return publish(request, study, "Every sample, or their mean", f"{EXPLAINED}\n\n{table}", sections, draw)
 

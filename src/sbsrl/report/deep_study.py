@@ -14,7 +14,7 @@ from ..runs.config import versions_now
 from ..runs.folder import RunFolder
 from ..runs.study import STUDIES, Arm, folder_of, run_study
 from .canvas import png
-from .deep_arms import World, oracle, with_prior, world_of
+from .deep_arms import oracle_of, with_prior
 from .figures import Request
 from .statistics import summarise
 
@@ -85,15 +85,19 @@ class Run(NamedTuple):
 
 
 class Study(NamedTuple):
-    """All runs of all arms, and the best known return of every world."""
+    """All runs of all arms, and the return of every oracle that they are compared with."""
 
     runs: Mapping[Arm, Sequence[Run]]
-    best: Mapping[str, float]
+    oracles: Mapping[Arm, float]
+
+    def best(self, arm: Arm) -> float:
+        """What the same solver earns that knows the true dynamics."""
+        return self.oracles[oracle_of(arm)]
 
     def normalised(self, arm: Arm, run: Run, value: float) -> float:
         """0 is the prior's policy, 1 the same solver on the true dynamics under the same constraint."""
         prior = run.offline["prior/true_return"]
-        return (value - prior) / (self.best[world_of(arm).name] - prior)
+        return (value - prior) / (self.best(arm) - prior)
 
     def curves(self, arm: Arm) -> Float[np.ndarray, "runs episodes"]:
         """The normalised true return of every executed policy."""
@@ -161,11 +165,11 @@ def _short(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def run_deep(request: Request, arms: Sequence[Arm], worlds: Iterable[World], priors: Sequence[int] = PRIORS) -> Study:
-    """Runs what is missing: every arm from every prior with every seed, and the oracle of every world."""
+def run_deep(request: Request, arms: Sequence[Arm], priors: Sequence[int] = PRIORS) -> Study:
+    """Runs what is missing: every arm from every prior with every seed, and the oracles they are compared with."""
     seeds = range(FIRST_SEED + request.seed, FIRST_SEED + request.seed + (request.seeds or SEEDS))
     expanded = {arm: [with_prior(arm, prior, request.preset) for prior in priors] for arm in arms}
-    references = {world.name: with_prior(oracle(world), priors[0], request.preset) for world in worlds}
+    references = {each: with_prior(each, priors[0], request.preset) for each in dict.fromkeys(map(oracle_of, arms))}
     every = [each for many in expanded.values() for each in many]
     request.say(
         f"{len(arms)} arms x {len(priors)} priors x {len(seeds)} seeds and {len(references)} oracles, kept in "
@@ -181,7 +185,7 @@ def run_deep(request: Request, arms: Sequence[Arm], worlds: Iterable[World], pri
         ]
         for arm, many in expanded.items()
     }
-    return Study(runs, {name: _best(known[arm][0]) for name, arm in references.items()})
+    return Study(runs, {each: _best(known[arm][0]) for each, arm in references.items()})
 
 
 def _best(records: Sequence[Record]) -> float:
@@ -243,9 +247,9 @@ def publish(
     versions = ", ".join(f"{name} {version}" for name, version in versions_now().items())
     lines = [f"# {title}", "", f"![{title}]({request.figure}.png)", "", f"Made by `{request.command}` with {versions}."]
     lines += ["", text, ""]
+    lines += [EXPLAINED, ""]
     for name, arms in sections.items():
-        best = study.best[world_of(arms[0]).name]
-        lines += [f"## {name}", "", f"{_scale(study, arms, best)}", "", deep_table(study, arms), ""]
+        lines += [f"## {name}", "", _scale(study, arms), "", deep_table(study, arms), ""]
     return {
         "README.md": "\n".join(lines).encode(),
         "episodes.csv": study.csv(),
@@ -253,17 +257,27 @@ def publish(
     }
 
 
-def _scale(study: Study, arms: Sequence[Arm], best: float) -> str:
-    runs = study.runs[arms[0]]
-    priors = ", ".join(
-        f"{run.offline['prior/true_return']:.0f} at cost {run.offline['prior/true_cost']:.0f} (prior {run.prior})"
-        for run in {run.prior: run for run in runs}.values()
-    )
-    return (
-        f"{len(runs)} runs per arm. Returns are true means over 64 initial states: 0 is the clone of the behaviour "
-        f"({priors}), 1 the same solver on the true dynamics under the same constraint ({best:.0f}). A policy violates "
-        "if its true mean cost exceeds the budget, an episode if its own cost does. A constraint is active if its "
-        "multiplier is not 0. Coverage: episodes that cost no more than the dearest sample foretold, or a tenth of the "
-        "budget more, of those that cost that much or were said to. Seconds: offline phase and episodes, judging left "
-        "out. Intervals take runs as independent; those from one prior are not."
-    )
+EXPLAINED = (
+    "Returns are true means over 64 initial states: 0 is the clone of the behaviour, 1 the best policy of the same "
+    "solver that knows the true dynamics, under the same constraint. A policy violates if its true mean cost exceeds "
+    "the budget, an episode if its own cost does. A constraint is active if its multiplier is above "
+    f"{ACTIVE:g}. Coverage: episodes that cost no more than the dearest sample foretold, or a tenth of the budget "
+    "more, of those that cost that much or were said to. Seconds: offline phase and episodes, judging left out. "
+    "Intervals take runs as independent; those from one prior are not."
+)
+
+
+def _scale(study: Study, arms: Sequence[Arm]) -> str:
+    """What 0 and 1 are here: the clones of these arms, and their oracles."""
+    clones = {
+        (_data(arm), run.prior): f"{run.offline['prior/true_return']:.0f} at cost {run.offline['prior/true_cost']:.0f}"
+        for arm in arms
+        for run in study.runs[arm]
+    }
+    zeros = ", ".join(f"{value} ({data} episodes, prior {prior})" for (data, prior), value in clones.items())
+    ones = ", ".join(dict.fromkeys(f"{study.best(arm):.0f} (d = {study.runs[arm][0].budget:g})" for arm in arms))
+    return f"{len(study.runs[arms[0]])} runs per arm. 0 is {zeros}; 1 is {ones}."
+
+
+def _data(arm: Arm) -> str:
+    return str(dict(arm.changes)["data"]).rsplit(":", 1)[-1]
