@@ -84,12 +84,12 @@ def test_data_of_another_task_are_refused(task, data):
         read_minari(NAME, replace(task, name="other"))
 
 
-def foreign(observations, infos, rewards=None):
+def foreign(observations, infos, rewards=None, actions=None, action_space=None):
     """A dataset that somebody else made: one episode of four steps."""
     episode = minari.data_collector.EpisodeBuffer(
         id=0,
         observations=observations,
-        actions=np.zeros((4, 1)),
+        actions=np.zeros((4, 1)) if actions is None else actions,
         rewards=np.zeros(4) if rewards is None else rewards,
         terminations=np.zeros(4, bool),
         truncations=np.arange(4) == 3,
@@ -102,7 +102,7 @@ def foreign(observations, infos, rewards=None):
             "foreign-v0",
             [episode],
             observation_space=box(-1, 1, np.shape(observations)[1:], np.float64),
-            action_space=box(-1, 1, (1,), np.float64),
+            action_space=action_space or box(-1, 1, (1,), np.float64),
         )
     return f"{PREFIX}foreign-v0"
 
@@ -129,6 +129,15 @@ def test_what_others_made_is_read_if_it_fits(task):
 def test_what_does_not_fit_is_refused(task, size, infos, rewards, said):
     name = foreign(np.zeros((5, task.state_size + size)), infos, rewards)
     with pytest.raises(UserError, match=said):
+        read_minari(name, task)
+
+
+def test_actions_that_are_no_arrays_are_refused(task):
+    """A dictionary of commands is no vector of numbers."""
+    named = {"push": np.zeros((4, 1))}
+    space = gymnasium.spaces.Dict({"push": gymnasium.spaces.Box(-1, 1, (1,), np.float64)})
+    name = foreign(np.zeros((5, task.state_size)), {"cost": np.zeros(4)}, actions=named, action_space=space)
+    with pytest.raises(UserError, match="cannot be read as offline data"):
         read_minari(name, task)
 
 

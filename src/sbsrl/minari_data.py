@@ -99,7 +99,7 @@ def read_minari(name: str, task: Task) -> OfflineData:
                 f"these offline data come from {made_for.removeprefix(MADE_FOR)}, and the task is {task.name}."
             )
         parts = [_transitions(episode, task, name) for episode in dataset.iterate_episodes()]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(
             f"{name} cannot be read as offline data ({_line(error)}); 'minari list local' shows what there is."
         ) from None

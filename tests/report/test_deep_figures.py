@@ -57,6 +57,19 @@ def test_a_run_is_counted_by_hand():
     assert found.coverage == pytest.approx(2 / 3)
 
 
+def test_whether_samples_foretold_the_true_mean_cost_is_counted_by_hand():
+    """Budget 15: 5 and 14 were foretold, 20 was not; that nothing costs and nothing was foretold is no test."""
+    records = [
+        episode(0, 5.0, 80.0, 0.0, worst_sample=9.0),
+        episode(1, 20.0, 80.0, 0.0, worst_sample=12.0),
+        episode(3, 14.0, 80.0, 0.0, worst_sample=13.0),
+        episode(4, 0.0, 80.0, 0.0, worst_sample=1.0),
+        episode(2, 30.0, 80.0, 0.0),
+    ]
+    assert run()._replace(records=records).policies_covered == pytest.approx(2 / 3)
+    assert np.isnan(run().policies_covered)
+
+
 def test_returns_go_from_the_prior_to_the_true_dynamics():
     ours = arm("sbsrl", BINDING)
     found = study([ours])

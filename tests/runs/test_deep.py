@@ -6,17 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 import slider
 
 from sbsrl import UserError, learn, resume
-from sbsrl.loop import context_of
+from sbsrl.belief.ensemble.belief import EnsembleBelief
+from sbsrl.loop import algorithm_1, context_of, prepared
 from sbsrl.offline import collect
 from sbsrl.runs import train
 from sbsrl.runs.shared_phase import SharedPhase
 from sbsrl.runs.train import Unobserved
+from sbsrl.solve.gradient.solver import PolicyGradient
 from sbsrl.specification import Specification
 
 METHODS = ("sbsrl", "mean")
@@ -49,12 +52,38 @@ def test_it_learns_offline_then_plays_what_passed_its_check(whole):
     assert bool(result.learner.prepared)
 
 
-def test_nothing_that_was_learned_offline_is_lost_when_the_first_episode_begins(whole):
-    """The replay still has the offline episodes, and the clone is the prior policy."""
-    result, _, _ = whole
-    replay = result.learner.belief.replay
-    assert int(replay.episodes) == 12 + 3
-    assert int(replay.new.sum()) == 3
+def test_the_first_episode_goes_on_from_exactly_what_was_learned_offline(monkeypatch):
+    """Belief and solver as the first problem sees them are those of the offline phase, to the last bit."""
+    experiment, learner = Specification.make("slider", "sbsrl", 0, "cpu", {}).start()
+    ready, _ = prepared(experiment, learner)
+    seen = {}
+
+    class Stop(Exception):  # noqa: N818
+        pass
+
+    def solve(self, problem, state, key):
+        seen["solver"] = state
+        raise Stop
+
+    def samples(self, key, count):
+        seen["belief"] = self
+        return drawn(self, key, count)
+
+    drawn = EnsembleBelief.samples
+    monkeypatch.setattr(PolicyGradient, "solve", solve)
+    monkeypatch.setattr(EnsembleBelief, "samples", samples)
+    with pytest.raises(Stop):
+        next(algorithm_1(experiment, learner, lambda policy, turn: None))
+    for name in ("belief", "solver"):
+        found, kept = (jax.tree.leaves(eqx.filter(each, eqx.is_array)) for each in (seen[name], getattr(ready, name)))
+        assert len(found) == len(kept) > 10
+        for one, other in zip(found, kept, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_the_offline_episodes_stay_in_the_replay(whole):
+    replay = whole[0].learner.belief.replay
+    assert (int(replay.episodes), int(replay.new.sum())) == (12 + 3, 3)
 
 
 PROGRAM = """

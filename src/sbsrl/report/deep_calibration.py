@@ -11,7 +11,7 @@ from ..runs.study import Arm
 from .canvas import plt
 from .charts import COLOURS, draw_bars, limit, tidy
 from .deep_arms import BINDING, arm
-from .deep_study import Study, publish, run_deep
+from .deep_study import Study, mean_known, publish, run_deep
 from .expectations import Expectation, expectations_table
 from .figures import Request
 
@@ -107,7 +107,7 @@ def _expectations(study: Study) -> Iterator[Expectation]:
     yield _fewer(study, arms["cost unknown"], arms["cost unknown, mean"])
     yield _fewer(study, *by_budget())
     yield _matched(study)
-    covered, plain = (np.nanmean([run.coverage for run in study.runs[each]]) for each in (OURS, PAPER))
+    covered, plain = (mean_known([run.coverage for run in study.runs[each]]) for each in (OURS, PAPER))
     yield Expectation(
         "calibrated samples cover 90 % of the executed costs, and more than the plain networks do",
         f"{100 * covered:.0f} % against {100 * plain:.0f} %",
@@ -170,14 +170,16 @@ def _bars(axes: Axes, study: Study, text: str) -> None:
 
 def _over_data(panels: np.ndarray, study: Study) -> None:
     measured = {
-        "executed costs within the samples (%)": lambda each: [100 * run.coverage for run in study.runs[each]],
+        "true J_c within those of the samples (%)": lambda each: [
+            100 * run.policies_covered for run in study.runs[each]
+        ],
         "violating policies of a run (%)": lambda each: _violating(study, each),
         "normalised return of the final policy": study.final,
     }
     for axes, (text, measure) in zip(panels, measured.items(), strict=True):
         for (label, line), colour in zip(by_data().items(), COLOURS, strict=False):
             values = [np.asarray(measure(each)) for each in line]
-            axes.plot(range(len(DATA)), [v.mean() for v in values], color=colour, label=label, zorder=3)
+            axes.plot(range(len(DATA)), [mean_known(v) for v in values], color=colour, label=label, zorder=3)
             for place, each in enumerate(values):
                 axes.scatter(np.full(len(each), place), each, s=14, color=colour, alpha=0.7, zorder=3)
         axes.set_xticks(range(len(DATA)), [str(n) for n in DATA])

@@ -129,7 +129,7 @@ PRESETS = {
     "cpu": {
         "prior": "data",
         "budget": 100.0,
-        "tightening": 0.0,
+        "tightening": 10.0,
         "exploration_threshold": 0.0,
         "data": "pump:300:0",
         "episodes": 30,
@@ -141,7 +141,7 @@ PRESETS = {
         "gradient.nominal": 20,
         "gradient.updates": 10,
         "gradient.rounds": 3,
-        "gradient.checks": 4,
+        "gradient.checks": 3,
         "gradient.refuted": True,
         "gradient.good": 0.95,
         "gradient.steepest": 0.5,
@@ -160,10 +160,8 @@ PRESETS = {
         "ensemble.noisy": "training",
         "gradient.policy_rate": 1e-4,
         "gradient.offline_rate": 2e-3,
-        "gradient.offline_blocks": 60,
-        "gradient.offline_patience": 60,
-        "gradient.free_blocks": 4,
-        "gradient.annealing": 12,
+        "gradient.offline_blocks": 50,
+        "gradient.offline_patience": 50,
     },
 }
 """What the task sets, by preset; `cpu` holds for all."""

@@ -136,12 +136,32 @@ def test_a_cost_beyond_all_predictions_widens_the_samples(learned, far_episode):
 
 
 def test_a_cost_within_the_predictions_lets_them_shrink(learned):
+    """Without a tolerance an episode of which anything is foretold is a test, and one that costs nothing passes it."""
     belief, _ = learned
-    still = Episode(np.zeros((21, 2)), np.zeros((20, 1)), np.zeros(20), np.zeros((20, 1)))
-    after, metrics = belief.tested(Always(0.0), still, jax.random.key(4))
-    assert metrics.get("covered", 1) == 1
-    assert (float(after.kappa) < float(belief.kappa)) == ("covered" in metrics)
-    assert metrics["predicted_mean"] <= metrics["predicted_most"]
+    strict = dataclasses.replace(belief, choices=dataclasses.replace(belief.choices, tolerance=0.0))
+    free = Episode(np.full((21, 2), 0.6), np.full((20, 1), 0.4), np.zeros(20), np.zeros((20, 1)))
+    after, metrics = strict.tested(Always(0.4), free, jax.random.key(4))
+    assert metrics["covered"] == 1
+    assert 0 < metrics["predicted_mean"] <= metrics["predicted_most"]
+    assert float(after.kappa) < float(belief.kappa)
+
+
+def test_what_a_step_may_cost_grows_with_what_one_has_cost(data, far_episode):
+    """Else no sample could ever foresee a cost that was seen. The slider's own limit is taken away here."""
+    task = make_task(data)
+    unlimited = dataclasses.replace(task, costs=(dataclasses.replace(task.costs[0], limits=(0.0, np.inf)),))
+    belief = EnsembleSettings(**SMALL, cost_cap=0.01).create(unlimited, 3, jax.random.key(1))
+    assert float(belief.ensemble.caps[0]) == pytest.approx(data.costs.max())
+    dear = far_episode.transitions._replace(costs=np.full_like(far_episode.costs, 7.0))
+    after = belief.update(dear, jax.random.key(3))
+    assert float(after.ensemble.caps[0]) == 7.0
+    check_form("the belief", belief, after)
+
+
+def test_costs_below_zero_are_refused(data):
+    lowered = data._replace(costs=data.costs - 0.5)
+    with pytest.raises(UserError, match=r"costs down to -0\.5, and networks learn costs of 0 and more"):
+        EnsembleSettings(**SMALL).create(make_task(lowered), 3, jax.random.key(1))
 
 
 def test_that_nothing_costs_anything_is_no_test(learned):

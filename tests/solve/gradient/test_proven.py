@@ -8,7 +8,7 @@ from sbsrl.leaves import check_form
 from sbsrl.networks import Layer
 from sbsrl.solve.gradient.proven import MOST, added, is_newest, newest, nothing_proven, played_again
 
-LITTLE = jnp.array([10.0, 1.0], jnp.float32)
+LITTLE = np.array([10.0, 1.0], np.float32)
 
 
 def policy(number):
@@ -18,7 +18,7 @@ def policy(number):
 
 
 def costs(*values):
-    return jnp.array(values, jnp.float32)
+    return np.array(values, np.float32)
 
 
 def number_of(proven):

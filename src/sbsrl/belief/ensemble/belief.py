@@ -124,7 +124,11 @@ class EnsembleBelief(eqx.Module):
         """After learning from an episode, on from the last parameters."""
         boot_key, fit_key = jax.random.split(key)
         replay = self.replay.add(data, self.ensemble.structure.part, True, boot_key)
-        wider = eqx.tree_at(lambda e: e.range, self.ensemble, _widened(self.ensemble.range, data, self._part))
+        wider = eqx.tree_at(
+            lambda e: (e.range, e.caps),
+            self.ensemble,
+            (_widened(self.ensemble.range, data, self._part), self._raised_caps(data)),
+        )
         ensemble, moments, _ = fit(
             wider, self.moments, replay, self._trainer, self.choices.online_updates, ONLINE_RATE, fit_key
         )
@@ -164,6 +168,13 @@ class EnsembleBelief(eqx.Module):
         if telling:
             metrics["covered"] = float(not missed)
         return eqx.tree_at(lambda belief: belief.log_kappa, self, log_kappa), metrics
+
+    def _raised_caps(self, data: Transitions) -> Float[Array, " k"]:
+        """What a step is believed to cost at most is no less than what one has cost."""
+        known = self.ensemble.cost_structure
+        if (known is not None and known.most is not None) or not len(data.actions):
+            return self.ensemble.caps
+        return jnp.maximum(self.ensemble.caps, jnp.asarray(data.costs.max(axis=0), PLAN))
 
     @property
     def _part(self) -> np.ndarray:
@@ -266,10 +277,14 @@ def _caps(task: Task, data: Transitions, cap: float) -> Float[np.ndarray, " k"]:
 
 
 def _cap(limit: float, cap: float, costs: Float[np.ndarray, " N"]) -> float:
-    """The known limit of a cost; else what the settings say; else twice the largest that was seen, or 1."""
+    """The known limit of a cost; else what the settings say, or twice the largest that was seen, or 1.
+
+    Never less than what was seen.
+    """
     if np.isfinite(limit):
         return limit
-    return cap or 2 * float(costs.max(initial=0.0)) or 1.0
+    largest = float(costs.max(initial=0.0))
+    return max(cap, largest) if cap else 2 * largest or 1.0
 
 
 def _scales(task: Task, data: Transitions, part: np.ndarray) -> Scales:

@@ -29,6 +29,11 @@ class EnsembleSettings(EnsembleChoices):
                 f"belief=ensemble starts from offline data, and the prior '{task.prior.name}' of {task.name} has none; "
                 "collect some with 'sbsrl collect' and give them with --set data=FILE."
             )
+        if task.known_signals.costs is None and (data.costs < 0).any():
+            raise UserError(
+                f"the offline data of {task.name} have costs down to {data.costs.min():g}, and networks learn costs of "
+                "0 and more: add a constant to cost and budget, or make the cost a known function of the task."
+            )
         if task.known_signals.costs is None and not (data.costs > 0).any():
             raise UserError(
                 f"no transition of the offline data of {task.name} costs anything, so no network can learn what does: "

@@ -1,9 +1,11 @@
 """Policies to come back to when nothing new may be played: those that passed the gate and then really cost little."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..._jax import PLAN
@@ -26,7 +28,10 @@ class Proven(NamedTuple):
 
     @property
     def any(self) -> bool:
-        return bool(self.episodes[0] > 0)
+        return bool(np.asarray(self.episodes)[0] > 0)
+
+
+Costs = Float[np.ndarray, " k"]
 
 
 def nothing_proven(form: Network, costs: int) -> Proven:
@@ -37,28 +42,34 @@ def nothing_proven(form: Network, costs: int) -> Proven:
 
 def newest(proven: Proven) -> Network:
     """The policy that is come back to."""
-    network: Network = jax.tree.map(lambda leaf: leaf[0], proven.networks)
+    network: Network = _columns(lambda column: column[0], proven.networks)
     return network
 
 
 def is_newest(proven: Proven, network: Network) -> bool:
     """Whether this is the policy that is come back to."""
     pairs = zip(jax.tree.leaves(newest(proven)), jax.tree.leaves(network), strict=True)
-    return proven.any and all(bool(jnp.array_equal(one, other)) for one, other in pairs)
+    return proven.any and all(np.array_equal(one, other) for one, other in pairs)
 
 
-def added(proven: Proven, network: Network, costs: Float[Array, " k"]) -> Proven:
+def added(proven: Proven, network: Network, costs: Costs) -> Proven:
     """With a policy that was played once; the oldest is forgotten if there are too many."""
     one = Proven(network, jnp.asarray(costs, PLAN), jnp.ones((), jnp.int32))
-    push = lambda column, value: jnp.concatenate([value[None], column[:-1]])  # noqa: E731
-    after: Proven = jax.tree.map(push, proven, one)
+    after: Proven = _columns(lambda column, value: np.concatenate([value[None], column[:-1]]), proven, one)
     return after
 
 
-def played_again(proven: Proven, costs: Float[Array, " k"], most: Float[Array, " k"]) -> Proven:
+def played_again(proven: Proven, costs: Costs, most: Costs) -> Proven:
     """After another episode of the newest one, which is forgotten if its mean costs are now above `most`."""
-    count = proven.episodes[0]
-    mean = proven.costs[0] + (jnp.asarray(costs, PLAN) - proven.costs[0]) / (count + 1).astype(PLAN)
-    if bool(jnp.any(mean > most)):
-        return jax.tree.map(lambda column: jnp.concatenate([column[1:], jnp.zeros_like(column[:1])]), proven)
-    return proven._replace(costs=proven.costs.at[0].set(mean), episodes=proven.episodes.at[0].set(count + 1))
+    means, episodes = np.array(proven.costs), np.array(proven.episodes)
+    means[0] += (costs - means[0]) / (episodes[0] + 1)
+    episodes[0] += 1
+    if np.any(means[0] > most):
+        before: Proven = _columns(lambda column: np.concatenate([column[1:], np.zeros_like(column[:1])]), proven)
+        return before
+    return proven._replace(costs=jnp.asarray(means), episodes=jnp.asarray(episodes))
+
+
+def _columns(function: Callable[..., np.ndarray], *trees: Any) -> Any:
+    """The function of every column, on the host: between two episodes nothing is compiled for it."""
+    return jax.tree.map(lambda *leaves: jnp.asarray(function(*map(np.asarray, leaves))), *trees)

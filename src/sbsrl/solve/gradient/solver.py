@@ -218,11 +218,12 @@ class PolicyGradient:
         """
         if episode.ended not in ("horizon", "terminated", "truncated"):
             return state
-        costs = jnp.asarray([total(episode.costs[:, i], how) for i, how in enumerate(self.aggregations)], PLAN)
-        little = self.choices.good * jnp.asarray(self.budgets, PLAN)
+        costs = np.array([total(episode.costs[:, i], how) for i, how in enumerate(self.aggregations)], np.float32)
+        budgets = np.array(self.budgets, np.float32)
+        little = budgets - np.float32(1 - self.choices.good) * np.abs(budgets)
         if is_newest(state.proven, state.played):
             return state._replace(proven=played_again(state.proven, costs, little))
-        if not bool(state.cleared) or int(state.origin) == RESTING or bool(jnp.any(costs > little)):
+        if not bool(state.cleared) or int(state.origin) == RESTING or np.any(costs > little):
             return state
         return state._replace(proven=added(state.proven, state.played, costs))
 
@@ -308,7 +309,7 @@ class PolicyGradient:
         multipliers = updated(weights.kind, before.multipliers, g, eta, limit)
         curiosity = jnp.where(problem.threshold > 0, updated(weights.kind, before.curiosity, lacking, eta, limit), 0)
         before = before._replace(multipliers=multipliers, curiosity=curiosity)
-        pushed = pressures(problem, seen, before, weights, bounds)
+        pushed = pressures(problem, seen, before, weights, bounds, self._information_unit(problem))
         rows = rows_of(problem, sizes.each, sizes.nominal)
         starts = self._recalled(starts, recall_key)
         placed = spread_starts(starts[0], count, sizes.each, sizes.nominal)
@@ -330,8 +331,11 @@ class PolicyGradient:
     def _scale(self, problem: Problem) -> Float[Array, " v"]:
         """The unit of each signal per step: of an episode it is that of the whole."""
         units = [self.return_scale, *np.asarray(cost_units(problem), float)]
-        information = self.choices.trust or float(problem.threshold) or 1.0
-        return jnp.asarray(np.array([*units, information]) / self.horizon, PLAN)
+        return jnp.asarray(np.array([*units, self._information_unit(problem)]) / self.horizon, PLAN)
+
+    def _information_unit(self, problem: Problem) -> float:
+        """Of J_s: what bounds it, from above or from below."""
+        return self.choices.trust or float(problem.threshold) or 1.0
 
     @property
     def _gate(self) -> Gate:

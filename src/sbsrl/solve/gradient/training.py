@@ -230,19 +230,24 @@ class Pressures(NamedTuple):
 
     costs: Float[Array, "S k"]
     information: Scalar
-    """Positive where more is wanted, negative where the policy is to stay near the data."""
+    """Of a unit of J_s. Positive where more is wanted, negative where the policy is to stay near the data."""
 
 
 def pressures(
-    problem: Problem, seen: Forecast, trained: Trained, weights: Weights, bounds: Float[Array, " k"]
+    problem: Problem, seen: Forecast, trained: Trained, weights: Weights, bounds: Float[Array, " k"], unit: float
 ) -> Pressures:
-    """From whole episodes, at the multipliers as they are."""
+    """From whole episodes, at the multipliers as they are. `unit` is that of J_s.
+
+    The exploration constraint is measured in its threshold and the trust region in its bound, as in `train`.
+    """
     g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
     each = pressure(weights.kind, trained.multipliers, g, weights.curvature) * weights.total / max(len(g), 1)
     if problem.constraint != "each":
         each = jnp.broadcast_to(each / max(len(seen.costs), 1), seen.costs.shape)
     wanted = jnp.where(problem.threshold > 0, pressure(weights.kind, trained.curiosity, lacking, weights.curvature), 0)
-    near = weights.trust_weight * (seen.information > weights.trust) if weights.trust else jnp.zeros((), PLAN)
+    wanted = unit * wanted / jnp.where(problem.threshold > 0, problem.threshold, 1)
+    slope = unit * weights.trust_weight / weights.trust if weights.trust else 0.0
+    near = jnp.where(seen.information > weights.trust, slope, 0.0)
     return Pressures(each, (wanted - near).astype(PLAN))
 
 
