@@ -19,7 +19,7 @@ from .policy import Metrics, Policy
 from .problem import Problem
 from .record import Phase, Record
 from .settings import Settings
-from .solve.protocol import Attentive, Preparing, Solution, Solver
+from .solve.protocol import Attentive, Concluding, Preparing, Solution, Solver
 from .starts import draw_starts
 from .systems.episode import Played
 from .task import Task
@@ -266,9 +266,10 @@ class _Chosen(NamedTuple):
 
 
 def _solve(experiment: Experiment, learner: Learner, context: Context, keys: "_Keys") -> _Chosen:
-    """Builds this episode's problem and solves it."""
-    problem = experiment.method.problem(context)
-    solution, memory = experiment.solver.solve(problem, learner.solver, keys.solve)
+    """Builds this episode's problem and solves it; in the end a solver may say what is returned."""
+    problem, solver = experiment.method.problem(context), experiment.solver
+    solve = solver.conclude if context.final and isinstance(solver, Concluding) else solver.solve
+    solution, memory = solve(problem, learner.solver, keys.solve)
     check_form("the solver's state", learner.solver, memory)
     phase: Phase = "explore" if problem.exploring else "exploit"
     return _Chosen(experiment.method.policy(context, solution), phase, problem, solution, memory)

@@ -8,7 +8,7 @@ from ..problem import Evaluation, Problem
 from ..transitions import Episode
 from ..types import PRNGKey
 
-__all__ = ["Attentive", "Preparing", "Solution", "Solver"]
+__all__ = ["Attentive", "Concluding", "Preparing", "Solution", "Solver"]
 
 
 class Solution(NamedTuple):
@@ -65,4 +65,13 @@ class Attentive(Solver, Protocol):
 
     def observed(self, state: Any, episode: Episode) -> Any:
         """The state for the next episode, after this episode of the policy of the last solution."""
+        ...
+
+
+@runtime_checkable
+class Concluding(Solver, Protocol):
+    """A solver that may return something else in the end than what it would play next."""
+
+    def conclude(self, problem: Problem, state: Any, key: PRNGKey) -> tuple[Solution, Any]:
+        """The policy that is returned in the end, as `solve` returns one. Nothing is to be explored any more."""
         ...

@@ -7,10 +7,10 @@ import pytest
 from known_problems import Parametric, known, make_problem, solver
 
 from sbsrl.leaves import check_form
-from sbsrl.solve.gradient.gate import CLONED, KEPT, PASSED, RESTING, TRAINED
+from sbsrl.solve.gradient.gate import CLONED, KEPT, PASSED, RESTING, TRAINED, TRIED
 from sbsrl.solve.gradient.network_policy import NetworkPolicy
 from sbsrl.solve.gradient.proven import is_newest
-from sbsrl.solve.protocol import Attentive, Preparing, Solver
+from sbsrl.solve.protocol import Attentive, Concluding, Preparing, Solver
 from sbsrl.transitions import Episode, Transitions
 
 HORIZON = 8
@@ -30,7 +30,7 @@ def solved(problem, chosen, blocks, seed=0):
 
 def test_it_keeps_the_protocols():
     chosen = solver(somewhere, HORIZON)
-    for protocol in (Solver, Preparing, Attentive):
+    for protocol in (Solver, Preparing, Attentive, Concluding):
         assert isinstance(chosen, protocol)
 
 
@@ -195,6 +195,43 @@ def test_a_dear_episode_leads_back_to_the_policy_before():
     state = chosen.observed(state, cheap_episode(9.0))
     solution, state = chosen.solve(HOPELESS, state, jax.random.key(5))
     assert (int(state.origin), same(solution.policy.network, state.cloned)) == (CLONED, True)
+
+
+def concluded(chosen, state, optimism):
+    """What is returned by a solver whose promises were too high by so much."""
+    easy = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states(0.0)), 2.0, HORIZON)
+    state = state._replace(optimism=jnp.full_like(state.optimism, optimism))
+    solution, after = chosen.conclude(easy, state, jax.random.key(7))
+    assert solution.metrics["checks"] >= 1
+    return solution, after
+
+
+def test_what_was_tried_is_returned_if_it_earned_more_than_the_newest_will():
+    """The newest is promised at most 8; a policy that really earned 6 is returned if promises are 3 too high."""
+    chosen = solver(at_rest, HORIZON, budget=2.0, return_scale=HORIZON, checks=1)
+    easy = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states(0.0)), 2.0, HORIZON)
+    _, state = chosen.solve(easy, chosen.init(jax.random.key(0)), jax.random.key(1))
+    first = state.played
+    state = chosen.observed(state, cheap_episode(0.5)._replace(rewards=np.full(HORIZON, 6.0 / HORIZON)))
+    for i in range(12):
+        _, state = chosen.solve(easy, state, jax.random.key(i))
+    assert 7 < float(state.promised) <= 8
+    kept, after = concluded(chosen, state, 3.0)
+    assert (int(after.origin), same(kept.policy.network, first)) == (TRIED, True)
+    newest_one, after = concluded(chosen, state, 0.1)
+    assert int(after.origin) in (TRAINED, KEPT)
+    assert not same(newest_one.policy.network, first)
+    greedy = solver(at_rest, HORIZON, budget=2.0, return_scale=HORIZON, checks=1, returned="greedy")
+    assert int(concluded(greedy, state, 3.0)[1].origin) in (TRAINED, KEPT)
+
+
+def test_promises_are_compared_with_what_was_earned():
+    chosen = solver(at_rest, HORIZON, budget=2.0, return_scale=HORIZON, checks=1)
+    easy = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states(0.0)), 2.0, HORIZON)
+    _, state = chosen.solve(easy, chosen.init(jax.random.key(0)), jax.random.key(1))
+    promised = float(state.promised)
+    after = chosen.observed(state, cheap_episode(0.5)._replace(rewards=np.full(HORIZON, 1.0 / HORIZON)))
+    np.testing.assert_allclose(after.optimism, [promised - 1.0, *np.zeros(len(after.optimism) - 1)], rtol=1e-5)
 
 
 def same(one, other):

@@ -7,6 +7,8 @@ from .lagrangian import PENALTIES
 
 __all__ = ["GradientChoices"]
 
+RETURNED = ("tried", "greedy")
+
 
 @dataclass(frozen=True)
 class GradientChoices:
@@ -45,6 +47,12 @@ class GradientChoices:
     )
     good: float = declared(
         Number(0, 1), 0.5, "share of every budget that a policy may really have cost, to be one to come back to"
+    )
+    returned: str = declared(
+        Word(RETURNED),
+        "tried",
+        "which policy is returned in the end: the newest (greedy), or (tried) one that was played and really earned "
+        "more than the newest can be expected to",
     )
     check_starts: int = declared(Whole(1, 100_000), 16, "initial states of a check")
     penalty: str = declared(

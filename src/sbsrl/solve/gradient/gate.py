@@ -17,11 +17,12 @@ from ...types import PRNGKey, State
 from .network_policy import Units
 from .training import Forecast, constraints, cost_units, forecast
 
-__all__ = ["CLONED", "KEPT", "PASSED", "RESTING", "TRAINED", "Candidate", "Gate", "collapsed"]
+__all__ = ["CLONED", "KEPT", "PASSED", "RESTING", "TRAINED", "TRIED", "Candidate", "Gate", "collapsed"]
 
-TRAINED, PASSED, CLONED, KEPT, RESTING = 0, 1, 2, 3, 4
+TRAINED, PASSED, CLONED, KEPT, RESTING, TRIED = 0, 1, 2, 3, 4, 5
 """Where the policy of an episode comes from: from training, from an earlier check that it passed, from the data, from
-before this episode's training, which did not improve on it; or it is the action that the task calls safe."""
+before this episode's training, which did not improve on it; it is the action that the task calls safe; or, in the end,
+the one that really earned most."""
 
 
 class Candidate(NamedTuple):

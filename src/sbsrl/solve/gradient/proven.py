@@ -1,4 +1,7 @@
-"""Policies to come back to when nothing new may be played: those that passed the gate and then really cost little."""
+"""Policies that were tried: they passed the gate and then really cost little.
+
+One is come back to when nothing new may be played, and one may be returned in the end.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from ..._jax import PLAN
 from ...networks import Network
 
-__all__ = ["Proven", "added", "is_newest", "newest", "nothing_proven", "played_again"]
+__all__ = ["Best", "Proven", "added", "best", "is_newest", "newest", "nothing_proven", "played_again"]
 
 MOST = 8
 """How many are remembered."""
@@ -24,6 +27,8 @@ class Proven(NamedTuple):
     """With a first axis over the places."""
     costs: Float[Array, "places k"]
     """What each policy really cost, the mean over its episodes."""
+    returns: Float[Array, " places"]
+    """What each really earned, the mean over its episodes."""
     episodes: Int[Array, " places"]
 
     @property
@@ -37,7 +42,7 @@ Costs = Float[np.ndarray, " k"]
 def nothing_proven(form: Network, costs: int) -> Proven:
     """No policy yet; `form` is a network of their form."""
     networks = jax.tree.map(lambda leaf: jnp.zeros((MOST, *leaf.shape), leaf.dtype), form)
-    return Proven(networks, jnp.zeros((MOST, costs), PLAN), jnp.zeros(MOST, jnp.int32))
+    return Proven(networks, jnp.zeros((MOST, costs), PLAN), jnp.zeros(MOST, PLAN), jnp.zeros(MOST, jnp.int32))
 
 
 def newest(proven: Proven) -> Network:
@@ -52,22 +57,37 @@ def is_newest(proven: Proven, network: Network) -> bool:
     return proven.any and all(np.array_equal(one, other) for one, other in pairs)
 
 
-def added(proven: Proven, network: Network, costs: Costs) -> Proven:
+class Best(NamedTuple):
+    """The policy that really earned most."""
+
+    network: Network
+    earned: float
+
+
+def best(proven: Proven) -> Best:
+    """Of those that are remembered; there must be one."""
+    earned = np.where(np.asarray(proven.episodes) > 0, np.asarray(proven.returns), -np.inf)
+    place = int(np.argmax(earned))
+    return Best(_columns(lambda column: column[place], proven.networks), float(earned[place]))
+
+
+def added(proven: Proven, network: Network, costs: Costs, earned: float) -> Proven:
     """With a policy that was played once; the oldest is forgotten if there are too many."""
-    one = Proven(network, jnp.asarray(costs, PLAN), jnp.ones((), jnp.int32))
+    one = Proven(network, jnp.asarray(costs, PLAN), jnp.asarray(earned, PLAN), jnp.ones((), jnp.int32))
     after: Proven = _columns(lambda column, value: np.concatenate([value[None], column[:-1]]), proven, one)
     return after
 
 
-def played_again(proven: Proven, costs: Costs, most: Costs) -> Proven:
+def played_again(proven: Proven, costs: Costs, earned: float, most: Costs) -> Proven:
     """After another episode of the newest one, which is forgotten if its mean costs are now above `most`."""
-    means, episodes = np.array(proven.costs), np.array(proven.episodes)
-    means[0] += (costs - means[0]) / (episodes[0] + 1)
+    means, returns, episodes = (np.array(part) for part in (proven.costs, proven.returns, proven.episodes))
     episodes[0] += 1
+    means[0] += (costs - means[0]) / episodes[0]
+    returns[0] += (earned - returns[0]) / episodes[0]
     if np.any(means[0] > most):
         before: Proven = _columns(lambda column: np.concatenate([column[1:], np.zeros_like(column[:1])]), proven)
         return before
-    return proven._replace(costs=jnp.asarray(means), episodes=jnp.asarray(episodes))
+    return proven._replace(costs=jnp.asarray(means), returns=jnp.asarray(returns), episodes=jnp.asarray(episodes))
 
 
 def _columns(function: Callable[..., np.ndarray], *trees: Any) -> Any:

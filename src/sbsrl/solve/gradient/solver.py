@@ -20,10 +20,10 @@ from ...types import Flag, PRNGKey, Scalar, State
 from ..protocol import Solution
 from .choices import GradientChoices
 from .episodes import rows_of
-from .gate import CLONED, KEPT, PASSED, RESTING, TRAINED, Candidate, Gate, collapsed
+from .gate import CLONED, KEPT, PASSED, RESTING, TRAINED, TRIED, Candidate, Gate, collapsed
 from .lagrangian import updated
 from .network_policy import NetworkPolicy, Units, clone, constant
-from .proven import Proven, added, is_newest, newest, nothing_proven, played_again
+from .proven import Proven, added, best, is_newest, newest, nothing_proven, played_again
 from .segments import Critic, init_critic, visited
 from .training import (
     OPTIMISER,
@@ -62,6 +62,10 @@ class SolverState(NamedTuple):
     """Of what was played."""
     cleared: Flag
     """Whether what was played had passed the gate."""
+    promised: Scalar
+    """The return that the samples promised of what was played."""
+    optimism: Float[Array, " recent"]
+    """By how much such promises exceeded what was earned, in the last episodes."""
     critic: Critic
     """Used where gradients go through segments only."""
 
@@ -100,6 +104,8 @@ class PolicyGradient:
             played=network,
             origin=jnp.asarray(CLONED, jnp.int32),
             cleared=jnp.zeros((), bool),
+            promised=jnp.zeros((), PLAN),
+            optimism=jnp.zeros(RECENT, PLAN),
             critic=init_critic(
                 jax.random.fold_in(key, 1), len(self.units.mean), 2 + len(self.budgets), self.choices.critic_width
             ),
@@ -113,7 +119,7 @@ class PolicyGradient:
             network = clone(state.network, self.units, states, actions, self.choices.cloning_updates, clone_key)
             state = state._replace(network=network, cloned=network, played=network)
         problem = problem.demanding(jnp.zeros((), PLAN), problem.steps)
-        best, blocks, since = state, 0, 0
+        improved, blocks, since = state, 0, 0
         first = now = top = before = self._gate.candidate(problem, state.network, CLONED, jax.random.fold_in(key, 0))
         for i in range(1, self.choices.offline_blocks + 1):
             block_key, check_key = jax.random.split(jax.random.fold_in(key, i))
@@ -125,12 +131,12 @@ class PolicyGradient:
             better = (now.violation <= 0, now.score) > (top.violation <= 0, top.score)
             since = 0 if better else since + 1
             if better:
-                best, top, blocks = state, now, i
+                improved, top, blocks = state, now, i
             if since >= self.choices.offline_patience:
                 break
             if since and since % PATIENT == 0 and collapsed(now, top) and i > self._annealed_after:
-                state = best._replace(multipliers=state.multipliers, critic=state.critic)
-        return best, {
+                state = improved._replace(multipliers=state.multipliers, critic=state.critic)
+        return improved, {
             "offline_updates": blocks * self.choices.rounds * self.choices.updates,
             "clone_score": first.score,
             "offline_score": top.score,
@@ -165,24 +171,45 @@ class PolicyGradient:
             if now.violation <= 0:
                 break
         chosen = self._best(problem, tried) or self._instead(problem, state, tried, key)
+        training = {"checks": i + 1, "undone": undone, "trained_information": float(seen.information)}
+        return self._solution(problem, chosen, training, state)
+
+    def conclude(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[Solution, SolverState]:
+        """What is returned: the policy of `solve`, unless one that was tried really earned more than that will.
+
+        A promise counts less than experience, by the most that promises were too high in the last episodes.
+        """
+        solution, after = self.solve(problem, state, key)
+        if self.choices.returned == "greedy" or not after.proven.any:
+            return solution, after
+        tried = best(after.proven)
+        if float(after.promised) - float(np.max(after.optimism)) > tried.earned:
+            return solution, after
+        again = jax.random.fold_in(key, self.choices.checks + 2)
+        chosen = self._gate.candidate(problem, tried.network, TRIED, again)
+        return self._solution(problem, chosen, solution.metrics, after)
+
+    def _solution(
+        self, problem: Problem, chosen: Candidate, training: Metrics, state: SolverState
+    ) -> tuple[Solution, SolverState]:
+        """A policy that was chosen, with what samples say of it; and the state that knows so."""
+        found = chosen.found
         state = state._replace(
             played=chosen.network,
             origin=jnp.asarray(chosen.origin, jnp.int32),
             cleared=jnp.asarray(chosen.violation <= 0),
+            promised=jnp.asarray(chosen.earned * self.return_scale, PLAN),
         )
-        found = chosen.found
-        evaluation = Evaluation(found.reward, jnp.asarray(chosen.violation), found.information)
         metrics = {
-            "checks": i + 1,
-            "undone": undone,
+            **training,
             "origin": chosen.origin,
             "predicted_return": float(found.reward),
             "multiplier": float(jnp.mean(state.multipliers)),
             "curiosity": float(state.curiosity),
-            "trained_information": float(seen.information),
         }
         if len(found.costs):
             metrics |= {"worst_sample": float(jnp.max(found.costs)), "mean_sample": float(jnp.mean(found.costs))}
+        evaluation = Evaluation(found.reward, jnp.asarray(chosen.violation), found.information)
         return Solution(NetworkPolicy(state.played, self.units), evaluation, float(problem.threshold), metrics), state
 
     def _best(self, problem: Problem, tried: list[Candidate]) -> Candidate | None:
@@ -218,14 +245,16 @@ class PolicyGradient:
         """
         if episode.ended not in ("horizon", "terminated", "truncated"):
             return state
+        earned = float(np.sum(episode.rewards))
+        state = state._replace(optimism=_pushed(state.optimism, float(state.promised) - earned))
         costs = np.array([total(episode.costs[:, i], how) for i, how in enumerate(self.aggregations)], np.float32)
         budgets = np.array(self.budgets, np.float32)
         little = budgets - np.float32(1 - self.choices.good) * np.abs(budgets)
         if is_newest(state.proven, state.played):
-            return state._replace(proven=played_again(state.proven, costs, little))
+            return state._replace(proven=played_again(state.proven, costs, earned, little))
         if not bool(state.cleared) or int(state.origin) == RESTING or np.any(costs > little):
             return state
-        return state._replace(proven=added(state.proven, state.played, costs))
+        return state._replace(proven=added(state.proven, state.played, costs, earned))
 
     def _annealed(self, problem: Problem, before: Forecast, block: int) -> Float[Array, " k"]:
         """The bounds of an offline block: at first none, then what the policy cost on the worst sample when they began
@@ -377,3 +406,10 @@ PATIENT = 3
 """Offline blocks without improvement, after which a policy that has collapsed goes back to the best."""
 FREE = 1e6
 """How far away a bound is that does not count yet, in units of the bound."""
+RECENT = 8
+"""Episodes over which promises are compared with what was earned."""
+
+
+def _pushed(recent: Float[Array, " recent"], value: float) -> Float[Array, " recent"]:
+    """With a new value in front, without the oldest."""
+    return jnp.asarray(np.concatenate([[value], np.asarray(recent)[:-1]]).astype(np.float32))
