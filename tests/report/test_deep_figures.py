@@ -137,7 +137,7 @@ def test_the_oracle_of_every_world_can_be_run(world):
 
 @pytest.mark.parametrize("name", ARMS)
 def test_a_figure_is_a_picture_a_page_and_every_episode(name, monkeypatch):
-    monkeypatch.setattr(MODULES[name], "run_deep", lambda request, arms, priors=(): study(arms))
+    monkeypatch.setattr(MODULES[name], "run_deep", lambda request, arms, numbers=(): study(arms))
     made = FIGURES[name].draw(Request(name, seed=7))
     assert set(made) == {"README.md", "episodes.csv", f"{name}.png"}
     pixels = matplotlib.image.imread(io.BytesIO(made[f"{name}.png"]))

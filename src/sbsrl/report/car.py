@@ -8,15 +8,14 @@ from ..runs.study import Arm
 from .canvas import plt
 from .charts import draw_curves, limit
 from .deep_arms import WORLDS, arm
-from .deep_study import Study, publish, run_deep
+from .deep_study import Numbers, Study, publish, run_deep
 from .expectations import Expectation, expectations_table
 from .figures import Request
 
 __all__ = ["arms", "draw", "files"]
 
 WORLD = WORLDS["race car, obstacles slow it"]
-PRIORS = (401, 402, 404)
-"""Of 403 the first 25 recorded episodes touch nothing, so that a smaller experiment could not use them."""
+NUMBERS = Numbers((501, 502, 503), 5000)
 
 
 def arms() -> list[Arm]:
@@ -27,7 +26,7 @@ def arms() -> list[Arm]:
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode: three priors, one run from each."""
     asked = request if request.seeds else request._replace(seeds=1)
-    study = run_deep(asked, arms(), PRIORS)
+    study = run_deep(asked, arms(), NUMBERS)
     text = f"{EXPLAINED}\n\n{expectations_table(_expectations(study))}"
     return publish(request, study, "The race car", text, {WORLD.name: arms()}, draw)
 

@@ -11,7 +11,7 @@ from ..runs.study import Arm
 from .canvas import plt
 from .charts import COLOURS, draw_bars, limit, tidy
 from .deep_arms import BINDING, arm
-from .deep_study import Study, mean_known, publish, run_deep
+from .deep_study import Numbers, Study, mean_known, publish, run_deep
 from .expectations import Expectation, expectations_table
 from .figures import Request
 
@@ -25,6 +25,7 @@ TIGHTENINGS = (7.5,)
 """By which the budget of 15 is tightened for the mean, until it earns no more than sbsrl."""
 
 EPISODES = 25
+NUMBERS = Numbers((401, 402), 4000)
 
 
 def _arm(label: str, method: str = "sbsrl", **changes: Any) -> Arm:
@@ -80,7 +81,7 @@ def files(request: Request) -> dict[str, bytes]:
         "More and fewer offline data": others,
         "A third of the budget": by_budget(),
     }
-    study = run_deep(request, [*ablation(), *others, *by_budget()])
+    study = run_deep(request, [*ablation(), *others, *by_budget()], NUMBERS)
     table = expectations_table(_expectations(study))
     return publish(request, study, "Samples that cover the truth", f"{EXPLAINED}\n\n{table}", sections, draw)
 

@@ -18,10 +18,20 @@ from .deep_arms import oracle_of, with_prior
 from .figures import Request
 from .statistics import summarise
 
-__all__ = ["FIRST_SEED", "PRIORS", "Run", "Study", "deep_table", "mean_known", "publish", "run_deep"]
+__all__ = ["UNSEEN", "Numbers", "Run", "Study", "deep_table", "mean_known", "publish", "run_deep"]
 
-PRIORS, FIRST_SEED, SEEDS = (401, 402), 4000, 2
-"""Numbers of the offline data and phases, and of the runs from each; none of them was used to choose settings."""
+SEEDS = 2
+"""Runs from each prior."""
+
+
+class Numbers(NamedTuple):
+    """Of the offline data and phases, and of the first run from each; none of them was used to choose settings."""
+
+    priors: tuple[int, ...]
+    first_seed: int
+
+
+UNSEEN = Numbers((501, 502), 5000)
 LATE = 10
 """Episodes at the end over which a run's return is averaged."""
 ACTIVE = 1e-3
@@ -179,9 +189,10 @@ def _short(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def run_deep(request: Request, arms: Sequence[Arm], priors: Sequence[int] = PRIORS) -> Study:
+def run_deep(request: Request, arms: Sequence[Arm], numbers: Numbers = UNSEEN) -> Study:
     """Runs what is missing: every arm from every prior with every seed, and the oracles they are compared with."""
-    seeds = range(FIRST_SEED + request.seed, FIRST_SEED + request.seed + (request.seeds or SEEDS))
+    priors, first = numbers.priors, numbers.first_seed + request.seed
+    seeds = range(first, first + (request.seeds or SEEDS))
     expanded = {arm: [with_prior(arm, prior, request.preset) for prior in priors] for arm in arms}
     references = {each: with_prior(each, priors[0], request.preset) for each in dict.fromkeys(map(oracle_of, arms))}
     every = [each for many in expanded.values() for each in many]
