@@ -13,7 +13,7 @@ from typing import Any
 HERE = Path(__file__).parent
 DEFAULTS = {"samples": "combinations", "adapted": True, "networks": 5, "prior_scale": 3.0}
 KAPPA = {"race-car": 2.0, "rwrl-cartpole": 0.75}
-HEAD = "| world | d | offline data | method | differs | runs x policies | violating policies | largest true cost |"
+HEAD = "| world | d | offline data | method | differs | priors | runs x policies | violating policies | largest true cost |"
 MORE = " violating episodes | true return: final, last 10 | constraint active | covered |"
 
 
@@ -41,9 +41,10 @@ def arm(config: dict[str, Any]) -> str:
     differs += [f"kappa={belief['kappa']}"] * (belief["kappa"] != KAPPA[config["task"]])
     differs += [f"cost={task.get('cost')}"] * (task.get("cost", "places") != "places")
     differs += [f"tightening={settings['method']['tightening'][0]:g}"] * any(settings["method"]["tightening"])
-    behaviour, episodes, _ = run["data"].split(":")
+    behaviour, episodes, prior = run["data"].split(":")
     world = f"{config['task']} {task.get('contact', '')}".strip()
-    cells = (world, f"{run['budget'][0]:g}", f"{episodes} {behaviour}", config["method"], ", ".join(differs))
+    priors = f"from {100 * (int(prior) // 100) + 1}"
+    cells = (world, f"{run['budget'][0]:g}", f"{episodes} {behaviour}", config["method"], ", ".join(differs), priors)
     return " | ".join((*cells, str(run["episodes"] + 1)))
 
 
@@ -73,7 +74,7 @@ def row(name: str, runs: list[list[dict[str, Any]]]) -> str:
 def main() -> None:
     """Writes the page."""
     arms = read()
-    table = [HEAD + MORE, "|" + "---|" * 12, *(row(name, arms[name]) for name in sorted(arms))]
+    table = [HEAD + MORE, "|" + "---|" * 13, *(row(name, arms[name]) for name in sorted(arms))]
     (HERE / "README.md").write_text((HERE / "about.md").read_text() + "\n" + "\n".join(table) + "\n")
 
 
