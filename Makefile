@@ -1,14 +1,14 @@
 # make demo    learn the pendulum and look at the result        make test    run the test suite
 # make lint    format, lint and type checks                     make bench   ratios, measured side by side
 # make evidence  the experiments, for results/ (3 hours)        make theorems  the laboratory, for results/
-# make lock    renew the locked versions
+# make deep    the experiments with networks (2 hours)          make lock    renew the locked versions
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: env demo test lint bench evidence theorems lock clean
+.PHONY: env demo test lint bench evidence deep theorems lock clean
 
 env: $(INSTALLED)
 
@@ -40,6 +40,9 @@ bench: env
 evidence: env
 	set -e; for figure in gp-safety gp-exploration gp-ablation gp-margins; do $(BIN)/sbsrl reproduce $$figure; done
 	$(BIN)/sbsrl reproduce gp-choices --seeds 3
+
+deep: env
+	set -e; for figure in deep-mean car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
 
 theorems: env
 	$(BIN)/sbsrl reproduce theorems
