@@ -7,7 +7,7 @@ from .lagrangian import PENALTIES
 
 __all__ = ["GradientChoices"]
 
-RETURNED = ("tried", "greedy")
+RETURNED = ("tried", "newest")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class GradientChoices:
     returned: str = declared(
         Word(RETURNED),
         "tried",
-        "which policy is returned in the end: the newest (greedy), or (tried) one that was played and really earned "
+        "which policy is returned in the end: the newest, or (tried) one that was played and really earned "
         "more than the newest can be expected to",
     )
     check_starts: int = declared(Whole(1, 100_000), 16, "initial states of a check")

@@ -180,7 +180,7 @@ class PolicyGradient:
         A promise counts less than experience, by the most that promises were too high in the last episodes.
         """
         solution, after = self.solve(problem, state, key)
-        if self.choices.returned == "greedy" or not after.proven.any:
+        if self.choices.returned == "newest" or not after.proven.any:
             return solution, after
         tried = best(after.proven)
         if float(after.promised) - float(np.max(after.optimism)) > tried.earned:
