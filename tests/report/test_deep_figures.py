@@ -110,6 +110,7 @@ def test_the_page_says_what_0_and_1_are_for_every_arm():
     assert "60 at cost 1 (10 episodes, prior 201)" in said
     assert "60 at cost 1 (25 episodes, prior 202)" in said
     assert "1 is 260 (d = 15), 160 (d = 15)." in said  # the budget is that of the made-up ledger
+    assert said.endswith("that keeps the budget earns 160.")
 
 
 def test_a_preset_to_see_that_it_works_makes_everything_small():

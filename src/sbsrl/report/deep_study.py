@@ -315,7 +315,11 @@ def _scale(study: Study, arms: Sequence[Arm]) -> str:
     }
     zeros = ", ".join(f"{value} ({data} episodes, prior {prior})" for (data, prior), value in clones.items())
     ones = ", ".join(dict.fromkeys(f"{study.best(arm):.0f} (d = {study.runs[arm][0].budget:g})" for arm in arms))
-    return f"{len(study.runs[arms[0]])} runs per arm. 0 is {zeros}; 1 is {ones}."
+    seen = max(_best(run.records) for arm in arms for run in study.runs[arm])
+    return (
+        f"{len(study.runs[arms[0]])} runs per arm. 0 is {zeros}; 1 is {ones}. The best policy of these runs that keeps the "
+        f"budget earns {seen:.0f}."
+    )
 
 
 def _data(arm: Arm) -> str:
