@@ -317,8 +317,8 @@ def _scale(study: Study, arms: Sequence[Arm]) -> str:
     ones = ", ".join(dict.fromkeys(f"{study.best(arm):.0f} (d = {study.runs[arm][0].budget:g})" for arm in arms))
     seen = max(_best(run.records) for arm in arms for run in study.runs[arm])
     return (
-        f"{len(study.runs[arms[0]])} runs per arm. 0 is {zeros}; 1 is {ones}. The best policy of these runs that keeps the "
-        f"budget earns {seen:.0f}."
+        f"{len(study.runs[arms[0]])} runs per arm. 0 is {zeros}; 1 is {ones}. The best policy of these runs that keeps "
+        f"the budget earns {seen:.0f}."
     )
 
 
