@@ -20,6 +20,8 @@ RUNS = {"race-car": (75, 180.0), "rwrl-cartpole": (30, 300.0)}
 """Episodes after the offline phase, and the CPU-seconds that they may take together."""
 MEMORY = 1.5
 """GB."""
+FEW = {"race-car": "careless:25:0", "rwrl-cartpole": "pump:25:0"}
+"""Data for a profile, which learns nothing from them."""
 
 
 class Measured(NamedTuple):
@@ -88,7 +90,7 @@ def profile(task: str) -> None:
     from sbsrl.specification import Specification  # noqa: PLC0415
     from sbsrl.starts import draw_starts  # noqa: PLC0415
 
-    experiment, learner = Specification.make(task, "sbsrl", 7, "cpu", {}).start()
+    experiment, learner = Specification.make(task, "sbsrl", 7, "cpu", {"data": FEW[task]}).start()
     solver, state, belief = cast("Any", experiment.solver), learner.solver, cast("Any", learner.belief)
     problem = experiment.method.problem(context_of(experiment, learner))
     sizes = solver._sizes
