@@ -38,8 +38,8 @@ ACTIVE = 1e-3
 """A multiplier above this presses."""
 TOLERATED = 0.1
 """Of the budget: a cost that is larger by less is as foretold."""
-TRAINED, KEPT = 0.0, 3.0
-"""Origins of policies that are not fallen back to."""
+OWN = (0.0, 3.0, 5.0)
+"""Origins of policies that are not fallen back to: trained, as before training, in the end the best that was tried."""
 
 
 class Run(NamedTuple):
@@ -84,7 +84,7 @@ class Run(NamedTuple):
     @property
     def fallbacks(self) -> int:
         """Episodes in which neither the trained policy nor the one before training was played."""
-        return int(np.sum(~np.isin(self.metric("origin"), (TRAINED, KEPT))))
+        return int(np.sum(~np.isin(self.metric("origin"), OWN)))
 
     @property
     def coverage(self) -> float:
