@@ -1,4 +1,4 @@
-"""A step of fourth order, whatever the form of the place, and gradients that cost little more than the step."""
+"""A step of fourth order, whatever the form of the place, and its gradient."""
 
 import jax
 import jax.numpy as jnp

@@ -21,7 +21,7 @@ def runge_kutta(slope: Callable[[Place], Place], place: Place, dt: float) -> Pla
     """Where dy/dt = slope(y) leads from a place in a step of dt seconds, with an error of order dt^5.
 
     The stages are a loop on purpose. Written one after the other, XLA merges them on a CPU so that each is computed
-    anew wherever the gradient needs it: a hundred times the work.
+    anew wherever the gradient needs it: some two hundred times the work (benchmarks/deep.md).
     """
     kind = jnp.result_type(*jax.tree.leaves(place))
 
