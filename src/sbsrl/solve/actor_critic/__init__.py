@@ -1,0 +1,1 @@
+"""The paper's own solver: a soft actor-critic with critics for every sample."""
