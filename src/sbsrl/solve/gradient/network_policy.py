@@ -12,7 +12,7 @@ from ...optimisation import descend
 from ...policy import Metrics
 from ...types import Action, PRNGKey, Scalar, State
 
-__all__ = ["NetworkPolicy", "Units", "act", "clone", "constant"]
+__all__ = ["NetworkPolicy", "Units", "act", "clone", "constant", "standardised"]
 
 INPUT_LIMIT = 5.0
 """Inputs are clipped to so many standard deviations of the data."""
@@ -27,12 +27,17 @@ class Units(eqx.Module):
     high: Float[Array, " da"]
 
 
+def standardised(units: Units, x: Float[Array, "n dx"]) -> Float[Array, "n dx"]:
+    """States as networks see them."""
+    seen = (x - jnp.broadcast_to(units.mean, x.shape)) / jnp.broadcast_to(units.std, x.shape)
+    return jnp.clip(seen, -INPUT_LIMIT, INPUT_LIMIT)
+
+
 def act(
     network: Network, units: Units, x: Float[Array, "n dx"], hand: Float[Array, "n da"] | None = None
 ) -> Float[Array, "n da"]:
     """The actions of a policy at these states, within their limits; `hand` is added, as shares of half the range."""
-    standard = (x - jnp.broadcast_to(units.mean, x.shape)) / jnp.broadcast_to(units.std, x.shape)
-    shares = jnp.tanh(apply(network, jnp.clip(standard, -INPUT_LIMIT, INPUT_LIMIT)))
+    shares = jnp.tanh(apply(network, standardised(units, x)))
     if hand is not None:
         shares = jnp.clip(shares + hand, -1.0, 1.0)
     middle, half = (units.high + units.low) / 2, (units.high - units.low) / 2

@@ -22,7 +22,7 @@ from ...networks import Network, apply, init_network
 from ...optimisation import descend
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
-from .network_policy import INPUT_LIMIT, Units, act
+from .network_policy import Units, act, standardised
 from .slopes import limited
 
 __all__ = [
@@ -82,8 +82,7 @@ def values(
     network: Network, units: Units, x: Float[Array, "n dx"], code: Float[Array, "n CODE"]
 ) -> Float[Array, "n v"]:
     """V(x, m), in units of (1 - gamma): a mean per step, whatever the discount is."""
-    standard = (x - jnp.broadcast_to(units.mean, x.shape)) / jnp.broadcast_to(units.std, x.shape)
-    return apply(network, jnp.concatenate([jnp.clip(standard, -INPUT_LIMIT, INPUT_LIMIT), code], axis=1))
+    return apply(network, jnp.concatenate([standardised(units, x), code], axis=1))
 
 
 def follow(
