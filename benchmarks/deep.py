@@ -85,24 +85,25 @@ def profile(task: str) -> None:
     import jax.numpy as jnp  # noqa: PLC0415
 
     from sbsrl.loop import context_of  # noqa: PLC0415
-    from sbsrl.solve.gradient.episodes import episodes, rows_of  # noqa: PLC0415
-    from sbsrl.solve.gradient.training import spread_starts  # noqa: PLC0415
+    from sbsrl.solve.gradient.whole import sizes_of  # noqa: PLC0415
+    from sbsrl.solve.network.episodes import episodes, rows_of  # noqa: PLC0415
+    from sbsrl.solve.network.forecast import spread_starts  # noqa: PLC0415
     from sbsrl.specification import Specification  # noqa: PLC0415
     from sbsrl.starts import draw_starts  # noqa: PLC0415
 
     experiment, learner = Specification.make(task, "sbsrl", 7, "cpu", {"data": FEW[task]}).start()
     solver, state, belief = cast("Any", experiment.solver), learner.solver, cast("Any", learner.belief)
     problem = experiment.method.problem(context_of(experiment, learner))
-    sizes = solver._sizes
+    sizes = sizes_of(solver.choices, solver.domain.horizon)
     key = jax.random.key(0)
     rows = rows_of(problem, sizes.each, sizes.nominal)
-    starts = draw_starts(solver.start, sizes.each + sizes.nominal, key)
+    starts = draw_starts(solver.domain.start, sizes.each + sizes.nominal, key)
     placed = spread_starts(starts, experiment.settings.method.samples, sizes.each, sizes.nominal)
-    steps = sizes.segment or sizes.horizon
+    steps = solver.choices.segment or sizes.horizon
     n, M = len(placed), belief.ensemble.nets.count
 
     def whole(network: Any) -> Any:
-        totals = episodes(network, solver.units, rows, placed, problem, steps, 0.1, True, key)
+        totals = episodes(network, solver.domain.units, rows, placed, problem, steps, 0.1, True, key)
         return jnp.sum(totals.rewards) + jnp.sum(totals.costs)
 
     members = belief.ensemble.nets.members
@@ -123,7 +124,7 @@ def profile(task: str) -> None:
 
     wide = jnp.zeros((n, max(network[0].weights.shape[1] for network in members)), jnp.float32)
     parts = {
-        "update": seconds(lambda: solver._round(problem, state, key, None, None)) / sizes.updates,
+        "update": seconds(lambda: solver._block(problem, state, key)) / (sizes.updates * solver.choices.rounds),
         "gradient": seconds(jax.jit(jax.grad(whole)), state.network),
         "forward": seconds(jax.jit(whole), state.network),
         "products": seconds(jax.jit(products), wide),

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 from sbsrl.model import KnownModel, Signals
 from sbsrl.problem import Problem
 from sbsrl.solve.gradient.choices import GradientChoices
-from sbsrl.solve.gradient.network_policy import Units
-from sbsrl.solve.gradient.solver import PolicyGradient
+from sbsrl.solve.gradient.settings import improver_of
+from sbsrl.solve.network.domain import Domain
+from sbsrl.solve.network.network_policy import Units
+from sbsrl.solve.network.solver import NetworkSolver
 
 
 class Parametric(eqx.Module):
@@ -52,7 +54,13 @@ def units(dx=1, low=-1.0, high=1.0):
 
 def solver(start, horizon, budget=1.0, return_scale=1.0, data=None, reliable=True, safe_action=None, **choices):
     usual = {"trust": 0.0, "updates": 50, "policy_rate": 1e-2, "unsteadiness": 0.0, "policy_width": 16, "each": 1}
-    return PolicyGradient(
+    chosen = GradientChoices(**{**usual, **choices})
+    where = domain(start, horizon, budget, return_scale, data, reliable, safe_action)
+    return NetworkSolver(where, chosen, improver_of(where, chosen))
+
+
+def domain(start, horizon, budget=1.0, return_scale=1.0, data=None, reliable=True, safe_action=None):
+    return Domain(
         start=start,
         data=data,
         units=units(),
@@ -62,5 +70,4 @@ def solver(start, horizon, budget=1.0, return_scale=1.0, data=None, reliable=Tru
         return_scale=return_scale,
         reliable=reliable,
         safe_action=safe_action,
-        choices=GradientChoices(**{**usual, **choices}),
     )

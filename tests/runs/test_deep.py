@@ -19,7 +19,7 @@ from sbsrl.offline import collect
 from sbsrl.runs import train
 from sbsrl.runs.shared_phase import SharedPhase
 from sbsrl.runs.train import Unobserved
-from sbsrl.solve.gradient.solver import PolicyGradient
+from sbsrl.solve.network.solver import NetworkSolver
 from sbsrl.specification import Specification
 
 METHODS = ("sbsrl", "mean")
@@ -70,7 +70,7 @@ def test_the_first_episode_goes_on_from_exactly_what_was_learned_offline(monkeyp
         return drawn(self, key, count)
 
     drawn = EnsembleBelief.samples
-    monkeypatch.setattr(PolicyGradient, "solve", solve)
+    monkeypatch.setattr(NetworkSolver, "solve", solve)
     monkeypatch.setattr(EnsembleBelief, "samples", samples)
     with pytest.raises(Stop):
         next(algorithm_1(experiment, learner, lambda policy, turn: None))

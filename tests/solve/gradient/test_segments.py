@@ -10,7 +10,7 @@ from nets import make_ensemble
 from sbsrl.belief.ensemble.model import Samples
 from sbsrl.errors import UserError
 from sbsrl.networks import Layer
-from sbsrl.solve.gradient.episodes import code_of, rows_of
+from sbsrl.solve.gradient.segment_training import recalled_rows
 from sbsrl.solve.gradient.segments import (
     CODE,
     Segment,
@@ -24,7 +24,7 @@ from sbsrl.solve.gradient.segments import (
     visited,
 )
 from sbsrl.solve.gradient.settings import GradientSettings
-from sbsrl.solve.gradient.training import recalled_rows
+from sbsrl.solve.network.episodes import code_of, rows_of
 from sbsrl.tasks import make_task
 from sbsrl.transitions import Transitions
 
@@ -155,11 +155,12 @@ def test_a_long_problem_is_solved_with_critics():
 def test_some_segments_begin_at_states_of_the_data():
     """A quarter of those on every sample, and a quarter of those on the nominal model."""
     chosen = solver(at_rest, 20, data=somewhere_else(), segment=5, each=4, nominal=8, recalled=0.25)
-    starts = chosen._recalled(jnp.zeros((3, 12, 1), jnp.float32), jax.random.key(0))
+    starts = chosen.improver._recalled(jnp.zeros((3, 12, 1), jnp.float32), jax.random.key(0))
     np.testing.assert_array_equal(starts[0, :, 0] > 6, [*[True], *[False] * 3, *[True] * 2, *[False] * 6])
     assert len(np.unique(starts[:, [0, 4, 5]])) > 5
     np.testing.assert_array_equal(
-        recalled_rows(chosen._sizes, 2), [*([True] + [False] * 3) * 2, *[True] * 2, *[False] * 6]
+        recalled_rows(chosen.improver._sizes, chosen.improver._cuts, 2),
+        [*([True] + [False] * 3) * 2, *[True] * 2, *[False] * 6],
     )
 
 

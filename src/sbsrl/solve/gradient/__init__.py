@@ -1,6 +1,5 @@
-"""Problem (1) for policies that are networks, by gradients through whole episodes on every sampled model."""
+"""Problem (1) for policies that are networks, by gradients through episodes on every sampled model."""
 
 from .settings import GradientSettings
-from .solver import PolicyGradient
 
-__all__ = ["GradientSettings", "PolicyGradient"]
+__all__ = ["GradientSettings"]

@@ -2,34 +2,22 @@
 
 from dataclasses import dataclass
 
-from ...validation import Number, Switch, Whole, Word, declared, validate
-from .lagrangian import PENALTIES
+from ...validation import Number, Whole, declared
+from ..network.choices import NetworkChoices
 
 __all__ = ["GradientChoices"]
 
-RETURNED = ("tried", "newest")
-
 
 @dataclass(frozen=True)
-class GradientChoices:
-    """The policy's network, its training between episodes, and the gate."""
+class GradientChoices(NetworkChoices):
+    """How much of the samples' episodes gradients go through."""
 
-    policy_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the policy")
-    policy_layers: int = declared(Whole(1, 8), 2, "hidden layers of the policy")
-    policy_rate: float = declared(Number(0, 1), 3e-4, "learning rate of the policy")
-    updates: int = declared(Whole(1, 100_000), 10, "updates of the policy per round")
-    rounds: int = declared(
-        Whole(1, 10_000), 1, "rounds per episode, and between two checks; multipliers of segments change once in each"
-    )
     each: int = declared(Whole(1, 10_000), 2, "episodes on every sample per update")
     nominal: int = declared(Whole(1, 10_000), 6, "episodes on the nominal model per update")
     segment: int = declared(
         Whole(0, 100_000), 0, "control steps that gradients go through, with critics for the rest; 0 is whole episodes"
     )
     recalled: float = declared(Number(0, 1), 0.0, "share of the segments that begin at states of the offline data")
-    robust: bool = declared(
-        Switch(), False, "whether the return is the mean over the nominal model and all samples; no is the paper's"
-    )
     discount: float = declared(Number(0, 0.9999), 0.99, "of the critics, which steer the gradients of segments")
     critic_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the critic")
     unsteadiness: float = declared(
@@ -41,50 +29,3 @@ class GradientChoices:
         "longest slope of the objective by a state of a single row, in standard deviations, on the way back through an "
         "episode: keeps unstable systems from drowning it in noise; 0 sets no limit",
     )
-    checks: int = declared(Whole(1, 1000), 3, "checks that a policy may fail before an earlier one is played")
-    refuted: bool = declared(
-        Switch(), False, "whether training goes on with the samples of the last check, on which the policy failed"
-    )
-    good: float = declared(
-        Number(0, 1), 0.5, "share of every budget that a policy may really have cost, to be one to come back to"
-    )
-    returned: str = declared(
-        Word(RETURNED),
-        "tried",
-        "which policy is returned in the end: the newest, or (tried) one that was played and really earned "
-        "more than the newest can be expected to",
-    )
-    check_starts: int = declared(Whole(1, 100_000), 16, "initial states of a check")
-    penalty: str = declared(
-        Word(PENALTIES), "augmented", "how constraints enter the objective: augmented Lagrangian, primal-dual, or fixed"
-    )
-    safety_weight: float = declared(Number(0), 5.0, "what all safety constraints together are worth")
-    curvature: float = declared(
-        Number(1e-9), 1.0, "c of the augmented Lagrangian; the weight itself of fixed penalties"
-    )
-    multiplier_rate: float = declared(Number(0), 0.1, "eta: by how much a multiplier follows its constraint per update")
-    multiplier_limit: float = declared(Number(0), 20.0, "multipliers are never above")
-    margin: float = declared(
-        Number(0, 1), 0.0, "share of its bound by which training keeps a cost below what the gate demands"
-    )
-    trust: float = declared(
-        Number(0), 10.0, "upper bound on J_sigma while training, which keeps policies near the data; 0 sets none"
-    )
-    trust_weight: float = declared(Number(0), 2.0, "what exceeding it is worth")
-    cloning_updates: int = declared(Whole(0, 10_000_000), 2000, "updates that clone the behaviour of the offline data")
-    offline_rate: float = declared(
-        Number(0, 1), 0.0, "learning rate at the beginning of the offline phase, from which it falls; 0: policy_rate"
-    )
-    free_blocks: int = declared(Whole(0, 100_000), 0, "offline blocks before safety constraints count")
-    annealing: int = declared(
-        Whole(0, 100_000), 0, "offline blocks in which bounds fall from what the policy costs to their own"
-    )
-    offline_blocks: int = declared(
-        Whole(0, 100_000), 10, "most times the rounds of an episode are made with the offline data alone"
-    )
-    offline_patience: int = declared(
-        Whole(1, 100_000), 2, "times without improvement on fresh samples after which that ends"
-    )
-
-    def __post_init__(self) -> None:
-        validate(self, "solver.")

@@ -5,7 +5,7 @@ it stopped. What lies beyond is a critic's value V(x, m) of the row's own model 
 each cost, one for the uncertainty. A critic is one network for all models, which it tells apart by a code: the
 combination of the ensemble's members that a sample is, so that it serves samples that are drawn anew. Values are
 discounted; they steer the gradient, and nothing is compared with a budget but undiscounted whole episodes
-(`training.forecast`).
+(`forecast.forecast`).
 """
 
 from typing import Any, NamedTuple
@@ -22,8 +22,8 @@ from ...networks import Network, apply, init_network
 from ...optimisation import descend
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
-from .network_policy import Units, act, standardised
-from .slopes import limited
+from ..network.network_policy import Units, act, standardised
+from ..network.slopes import limited
 
 __all__ = [
     "CODE",

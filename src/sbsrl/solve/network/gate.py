@@ -14,8 +14,8 @@ from ...networks import Network
 from ...problem import Problem
 from ...starts import draw_starts
 from ...types import PRNGKey, State
+from .forecast import Forecast, constraints, cost_units, forecast
 from .network_policy import Units
-from .training import Forecast, constraints, cost_units, forecast
 
 __all__ = ["CLONED", "KEPT", "PASSED", "RESTING", "TRAINED", "TRIED", "Candidate", "Gate", "collapsed"]
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.solve.gradient.lagrangian import PENALTIES, penalty, pressure, updated
+from sbsrl.solve.network.lagrangian import PENALTIES, penalty, pressure, updated
 
 
 @pytest.mark.parametrize("multiplier", [0.0, 0.7, 3.0])

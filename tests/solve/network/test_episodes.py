@@ -6,8 +6,8 @@ import numpy as np
 from known_problems import Parametric, known, make_problem, units
 
 from sbsrl.networks import Layer
-from sbsrl.solve.gradient.episodes import episodes, rows_of
-from sbsrl.solve.gradient.training import forecast
+from sbsrl.solve.network.episodes import episodes, rows_of
+from sbsrl.solve.network.forecast import forecast
 
 A, B, R, C = 0.9, 0.5, 1.3, 0.7
 

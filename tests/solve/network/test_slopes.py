@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.solve.gradient.slopes import limited
+from sbsrl.solve.network.slopes import limited
 
 STD = jnp.array([1.0, 2.0], jnp.float32)
 X = jnp.array([[1.0, -2.0], [0.5, 3.0]], jnp.float32)

@@ -7,9 +7,9 @@ import pytest
 from known_problems import Parametric, known, make_problem, solver
 
 from sbsrl.leaves import check_form
-from sbsrl.solve.gradient.gate import CLONED, KEPT, PASSED, RESTING, TRAINED, TRIED
-from sbsrl.solve.gradient.network_policy import NetworkPolicy
-from sbsrl.solve.gradient.proven import is_newest
+from sbsrl.solve.network.gate import CLONED, KEPT, PASSED, RESTING, TRAINED, TRIED
+from sbsrl.solve.network.network_policy import NetworkPolicy
+from sbsrl.solve.network.proven import is_newest
 from sbsrl.solve.protocol import Attentive, Concluding, Preparing, Solver
 from sbsrl.transitions import Episode, Transitions
 
@@ -257,7 +257,7 @@ def test_the_offline_phase_clones_the_behaviour_and_improves_it():
 
 
 def policy_of(chosen, network):
-    return NetworkPolicy(network, chosen.units)
+    return NetworkPolicy(network, chosen.domain.units)
 
 
 def test_offline_training_ends_when_fresh_samples_say_it_got_worse():
@@ -329,24 +329,6 @@ def test_a_robust_return_is_the_mean_over_all_models():
         state, _ = chosen._block(problem, chosen.init(jax.random.key(0)), jax.random.key(1))
         pushed[robust] = float(policy_of(chosen, state.network).act(jnp.zeros(1), (), jax.random.key(0))[0][0])
     assert pushed[False] > 0.5 > -0.5 > pushed[True]
-
-
-def test_bounds_count_after_a_while_and_then_fall_to_their_own():
-    """Two free blocks, then four from what the policy costs, 8, to what is wanted, 0.9 of 2."""
-    chosen = solver(at_rest, HORIZON, budget=2.0, free_blocks=2, annealing=4, margin=0.1)
-    problem = make_problem(two_states(), Parametric(jnp.ones(2, jnp.float32), lambda s: two_states()), 2.0, HORIZON)
-    state = chosen.init(jax.random.key(0))
-    dear = chosen._gate.checked(problem, state.network, jax.random.key(0))._replace(
-        costs=jnp.full((2, 1), 8.0, jnp.float32)
-    )
-    bounds = [float(chosen._annealed(problem, dear, block)[0]) for block in range(1, 8)]
-    assert min(bounds[:2]) > 1000
-    np.testing.assert_allclose(bounds[2:], 1.8 + 6.2 * np.array([0.75, 0.5, 0.25, 0.0, 0.0]) ** 1.5, rtol=1e-6)
-
-
-def test_the_offline_learning_rate_falls_to_that_of_the_episodes():
-    chosen = solver(at_rest, HORIZON, offline_rate=8e-2, policy_rate=1e-2, offline_blocks=3)
-    np.testing.assert_allclose([chosen._offline_rate(i) for i in (1, 2, 3)], [4e-2, 2e-2, 1e-2], rtol=1e-9)
 
 
 def test_with_nothing_to_rely_on_the_safe_action_is_taken_if_it_passes():

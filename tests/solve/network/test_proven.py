@@ -6,7 +6,7 @@ import pytest
 
 from sbsrl.leaves import check_form
 from sbsrl.networks import Layer
-from sbsrl.solve.gradient.proven import MOST, added, best, is_newest, newest, nothing_proven, played_again
+from sbsrl.solve.network.proven import MOST, added, best, is_newest, newest, nothing_proven, played_again
 
 LITTLE = np.array([10.0, 1.0], np.float32)
 

@@ -1,0 +1,201 @@
+"""Updates over segments: whole episodes say how much each constraint presses, gradients go through segments."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float
+
+from ..._jax import PLAN
+from ...networks import Network
+from ...optimisation import descend
+from ...problem import Problem
+from ...types import PRNGKey, Scalar
+from ..network.domain import Domain
+from ..network.episodes import code_of, rows_of
+from ..network.forecast import Forecast, constraints, forecast, missing, spread_starts
+from ..network.improver import OPTIMISER, Trained, Weights, information_unit, signal_units, weights_of
+from ..network.lagrangian import pressure, updated
+from ..network.network_policy import Units
+from .choices import GradientChoices
+from .segments import Critic, Segment, coded, follow, init_critic, learn_values, segment_returns, visited
+from .whole import Sizes, sizes_of, starts_of
+
+__all__ = ["Cuts", "Pressures", "Segments", "pressures", "recalled_rows", "recalled_starts", "train_segments"]
+
+
+class Cuts(NamedTuple):
+    """How episodes are cut into segments; compiled into the programs."""
+
+    steps: int
+    """Of a segment."""
+    recalled: float
+    """Share of the segments that begin where the data have been, not where the policy goes."""
+    discount: float
+    """Of the critics."""
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """The improver for episodes too long to differentiate through."""
+
+    domain: Domain
+    choices: GradientChoices
+
+    def init(self, key: PRNGKey) -> Critic:
+        return init_critic(key, len(self.domain.units.mean), 2 + len(self.domain.budgets), self.choices.critic_width)
+
+    def improve(
+        self, problem: Problem, trained: Trained, memory: Critic, bounds: Float[Array, " k"], rate: Scalar, key: PRNGKey
+    ) -> tuple[Trained, Critic, Forecast]:
+        start_key, train_key = jax.random.split(key)
+        seen_key, visit_key, train_key, recall_key = jax.random.split(train_key, 4)
+        sizes, cuts, units, horizon = self._sizes, self._cuts, self.domain.units, self.domain.horizon
+        weights = weights_of(self.choices, self.domain.return_scale)
+        starts = starts_of(self.domain, sizes, start_key)
+        seen = forecast(trained.network, units, problem, starts[0], horizon, sizes.nominal, seen_key)
+        trained = followed(problem, trained, seen, weights, bounds)
+        pushed = pressures(problem, seen, trained, weights, bounds, information_unit(problem, weights))
+        rows = rows_of(problem, sizes.each, sizes.nominal)
+        starts = self._recalled(starts, recall_key)
+        count = 0 if problem.samples is None else len(problem.samples)
+        placed = spread_starts(starts[0], count, sizes.each, sizes.nominal)
+        first = visited(trained.network, units, problem, rows, placed, horizon, cuts.steps, visit_key)
+        scale = signal_units(problem, self.domain, weights)
+        network, moments, critic = train_segments(
+            trained, memory, units, problem, first, starts, pushed, scale, sizes, cuts, rate, train_key
+        )
+        return trained._replace(network=network, moments=moments), critic, seen
+
+    @property
+    def _sizes(self) -> Sizes:
+        return sizes_of(self.choices, self.domain.horizon)
+
+    @property
+    def _cuts(self) -> Cuts:
+        chosen = self.choices
+        return Cuts(chosen.segment, chosen.recalled if self.domain.data is not None else 0.0, chosen.discount)
+
+    def _recalled(self, starts: Float[Array, "U K dx"], key: PRNGKey) -> Float[Array, "U K dx"]:
+        """The starts of segments: some of them are states of the data, which the policy need not find by itself."""
+        if self.domain.data is None or not self.choices.recalled:
+            return starts
+        numbers = jax.random.randint(key, starts.shape[:2], 0, len(self.domain.data.states))
+        states = jnp.asarray(self.domain.data.states, PLAN)[numbers]
+        return jnp.where(jnp.asarray(recalled_starts(self._sizes, self._cuts))[None, :, None], states, starts)
+
+
+def followed(
+    problem: Problem, trained: Trained, seen: Forecast, weights: Weights, bounds: Float[Array, " k"]
+) -> Trained:
+    """With multipliers that have followed the constraints by one step."""
+    g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
+    eta, limit = weights.multiplier_rate, weights.multiplier_limit
+    multipliers = updated(weights.kind, trained.multipliers, g, eta, limit)
+    curiosity = jnp.where(problem.threshold > 0, updated(weights.kind, trained.curiosity, lacking, eta, limit), 0)
+    return trained._replace(multipliers=multipliers, curiosity=curiosity)
+
+
+RECALLED = 2
+"""Segments from a state of the data until another one is taken."""
+
+
+def recalled_starts(sizes: Sizes, cuts: Cuts) -> Bool[np.ndarray, " K"]:
+    """Which of the starts of an update are states of the data: the first of those on every sample, and on mu."""
+    each, nominal = np.arange(sizes.each), np.arange(sizes.nominal)
+    return np.concatenate([each < round(cuts.recalled * sizes.each), nominal < round(cuts.recalled * sizes.nominal)])
+
+
+def recalled_rows(sizes: Sizes, cuts: Cuts, samples: int) -> Bool[np.ndarray, " n"]:
+    """The same, of all rows."""
+    chosen = recalled_starts(sizes, cuts)
+    return np.concatenate([np.tile(chosen[: sizes.each], samples), chosen[sizes.each :]])
+
+
+class Pressures(NamedTuple):
+    """What a little more of each thing is worth in the objective, besides the reward."""
+
+    costs: Float[Array, "S k"]
+    information: Scalar
+    """Of a unit of J_s. Positive where more is wanted, negative where the policy is to stay near the data."""
+
+
+def pressures(
+    problem: Problem, seen: Forecast, trained: Trained, weights: Weights, bounds: Float[Array, " k"], unit: float
+) -> Pressures:
+    """From whole episodes, at the multipliers as they are. `unit` is that of J_s.
+
+    The exploration constraint is measured in its threshold and the trust region in its bound, as in `train`.
+    """
+    g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
+    each = pressure(weights.kind, trained.multipliers, g, weights.curvature) * weights.total / max(len(g), 1)
+    if problem.constraint != "each":
+        each = jnp.broadcast_to(each / max(len(seen.costs), 1), seen.costs.shape)
+    wanted = jnp.where(problem.threshold > 0, pressure(weights.kind, trained.curiosity, lacking, weights.curvature), 0)
+    wanted = unit * wanted / jnp.where(problem.threshold > 0, problem.threshold, 1)
+    slope = unit * weights.trust_weight / weights.trust if weights.trust else 0.0
+    near = jnp.where(seen.information > weights.trust, slope, 0.0)
+    return Pressures(each, (wanted - near).astype(PLAN))
+
+
+@eqx.filter_jit
+def train_segments(
+    trained: Trained,
+    critic: Critic,
+    units: Units,
+    problem: Problem,
+    first: Float[Array, "n dx"],
+    starts: Float[Array, "U K dx"],
+    pushed: Pressures,
+    scale: Float[Array, " v"],
+    sizes: Sizes,
+    cuts: Cuts,
+    rate: Scalar,
+    key: PRNGKey,
+) -> tuple[Network, Any, Critic]:
+    """So many updates of policy and critic over segments that follow one another, from these states on.
+
+    A row whose episode is over begins anew at one of `starts`: initial states, or for rows that are recalled states of
+    the data, which are followed for RECALLED segments. `scale` is the unit of each signal per step.
+    """
+    rows = rows_of(problem, sizes.each, sizes.nominal)
+    count = 0 if problem.samples is None else len(problem.samples)
+    n = count * sizes.each + sizes.nominal
+    code = coded(code_of(rows, n))
+    parts = max(sizes.horizon // cuts.steps, 1)
+
+    def loss(network: Network, target: Network, x: Array, key: PRNGKey) -> tuple[Scalar, Segment]:
+        segment = follow(
+            network, units, rows, x, problem, scale, cuts.steps, sizes.unsteadiness, True, key, sizes.steepest
+        )
+        ahead = segment_returns(segment, target, units, code, cuts.discount)
+        mine = ahead[n - sizes.nominal :]
+        value = -jnp.mean((ahead if sizes.robust else mine)[:, 0]) - pushed.information * jnp.mean(mine[:, -1])
+        if count:
+            costs = ahead[: n - sizes.nominal, 1:-1].reshape(count, sizes.each, -1)
+            value = value + jnp.sum(pushed.costs * jnp.mean(costs, axis=1))
+        return value, segment
+
+    def update(carry: Any, now: tuple[Array, PRNGKey]) -> tuple[Any, None]:
+        network, moments, critic, x, part = carry
+        starts, key = now
+        loss_key, critic_key = jax.random.split(key)
+        over = part >= last
+        x = jnp.where(over[:, None], spread_starts(starts, count, sizes.each, sizes.nominal), x)
+        slopes, segment = jax.grad(loss, has_aux=True)(network, critic.target, x, loss_key)
+        usable = jnp.isfinite(optax.tree.norm(slopes))
+        slopes = jax.tree.map(lambda slope: jnp.where(usable, slope, 0), slopes)
+        network, moments = descend(OPTIMISER, slopes, moments, network, rate)
+        segment = jax.lax.stop_gradient(segment)
+        critic = learn_values(critic, units, segment, code, cuts.discount, critic_key)
+        return (network, moments, critic, segment.last, jnp.where(over, 0, part) + 1), None
+
+    begun = jnp.arange(n) % parts
+    last = jnp.where(recalled_rows(sizes, cuts, count), min(RECALLED, parts), parts)
+    carry = (trained.network, trained.moments, critic, first, begun)
+    (network, moments, critic, _, _), _ = jax.lax.scan(update, carry, (starts, jax.random.split(key, sizes.updates)))
+    return network, moments, critic

@@ -1,0 +1,217 @@
+"""The solver: it trains a network between episodes, and lets nothing be played that was not checked."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._jax import PLAN
+from ...costs import total
+from ...networks import init_network
+from ...policy import Metrics
+from ...problem import Evaluation, Problem
+from ...transitions import Episode
+from ...types import PRNGKey
+from ..protocol import Solution
+from .choices import NetworkChoices
+from .domain import Domain
+from .forecast import Forecast
+from .gate import CLONED, KEPT, PASSED, RESTING, TRAINED, TRIED, Candidate, Gate, collapsed
+from .improver import Improver, Listening, Trained
+from .network_policy import NetworkPolicy, clone, constant
+from .offline import OfflinePhase, wanted
+from .proven import added, best, is_newest, newest, played_again
+from .state import SolverState, init_state, pushed
+
+__all__ = ["NetworkSolver", "SolverState"]
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkSolver:
+    """A network that an improver trains on the samples; a gate before every episode."""
+
+    domain: Domain
+    choices: NetworkChoices
+    improver: Improver
+
+    def init(self, key: PRNGKey) -> SolverState:
+        """A network that has learned nothing."""
+        units, chosen = self.domain.units, self.choices
+        sizes = (len(units.mean), *(chosen.policy_width,) * chosen.policy_layers, len(units.low))
+        network = init_network(key, sizes, last=0.1)
+        return init_state(network, len(self.domain.budgets), self.improver.init(jax.random.fold_in(key, 1)))
+
+    def prepare(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[SolverState, Metrics]:
+        """The offline phase: clones the behaviour, then improves it for as long as fresh samples agree that it does."""
+        clone_key, key = jax.random.split(key)
+        data = self.domain.data
+        if data is not None:
+            states, actions = (jnp.asarray(part, PLAN) for part in (data.states, data.actions))
+            network = clone(state.network, self.domain.units, states, actions, self.choices.cloning_updates, clone_key)
+            state = state._replace(network=network, cloned=network, played=network)
+        problem = problem.demanding(jnp.zeros((), PLAN), problem.steps)
+        found = OfflinePhase(self.choices, self._gate, self._block).improved(problem, state, key)
+        return found.state, {
+            "offline_updates": found.blocks * self.choices.rounds * self.choices.updates,
+            "clone_score": found.first.score,
+            "offline_score": found.top.score,
+            "offline_violation": found.top.violation,
+        }
+
+    def learned(self, state: SolverState) -> dict[str, NetworkPolicy]:
+        """The clone, and what became of it offline."""
+        networks = {"prior": state.cloned, "offline": state.network}
+        return {name: NetworkPolicy(network, self.domain.units) for name, network in networks.items()}
+
+    def solve(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[Solution, SolverState]:
+        """Trains on, then checks with samples and initial states that training has not seen, until one check passes.
+
+        After a check that failed, training goes on, if so chosen with the samples that refuted the policy. Training
+        that loses what the policy could do is undone. What is played is the best that passes, the policy as it was
+        before included; if nothing passes, see `_instead`.
+        """
+        begun, key = state, jax.random.fold_in(key, bool(problem.threshold > 0))  # an episode may be solved twice
+        kept = self._gate.candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
+        tried, undone = [kept], 0
+        for i in range(self.choices.checks):
+            train_key, check_key = jax.random.split(jax.random.fold_in(key, i))
+            state, seen = self._block(problem, state, train_key)
+            now = self._gate.candidate(problem, state.network, TRAINED, check_key)
+            problem = now.problem if self.choices.refuted else problem
+            if collapsed(now, kept):
+                state = state._replace(network=begun.network, moments=begun.moments)
+                undone += 1
+                continue
+            tried.append(now)
+            if now.violation <= 0:
+                break
+        chosen = self._best(problem, tried) or self._instead(problem, state, tried, key)
+        training = {"checks": i + 1, "undone": undone, "trained_information": float(seen.information)}
+        return self._solution(problem, chosen, training, state)
+
+    def conclude(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[Solution, SolverState]:
+        """What is returned: the policy of `solve`, unless one that was tried really earned more than that will.
+
+        A promise counts less than experience, by the most that promises were too high in the last episodes.
+        """
+        solution, after = self.solve(problem, state, key)
+        if self.choices.returned == "newest" or not after.proven.any:
+            return solution, after
+        tried = best(after.proven)
+        if float(after.promised) - float(np.max(after.optimism)) > tried.earned:
+            return solution, after
+        again = jax.random.fold_in(key, self.choices.checks + 2)
+        chosen = self._gate.candidate(problem, tried.network, TRIED, again)
+        return self._solution(problem, chosen, solution.metrics, after)
+
+    def _solution(
+        self, problem: Problem, chosen: Candidate, training: Metrics, state: SolverState
+    ) -> tuple[Solution, SolverState]:
+        """A policy that was chosen, with what samples say of it; and the state that knows so."""
+        found = chosen.found
+        state = state._replace(
+            played=chosen.network,
+            origin=jnp.asarray(chosen.origin, jnp.int32),
+            cleared=jnp.asarray(chosen.violation <= 0),
+            promised=jnp.asarray(chosen.earned * self.domain.return_scale, PLAN),
+        )
+        metrics = {
+            **training,
+            "origin": chosen.origin,
+            "predicted_return": float(found.reward),
+            "multiplier": float(jnp.mean(state.multipliers)),
+            "curiosity": float(state.curiosity),
+        }
+        if len(found.costs):
+            metrics |= {"worst_sample": float(jnp.max(found.costs)), "mean_sample": float(jnp.mean(found.costs))}
+        evaluation = Evaluation(found.reward, jnp.asarray(chosen.violation), found.information)
+        return Solution(
+            NetworkPolicy(state.played, self.domain.units), evaluation, float(problem.threshold), metrics
+        ), state
+
+    def _best(self, problem: Problem, tried: list[Candidate]) -> Candidate | None:
+        """Of those that pass, the one that samples promise most of; where information is demanded, the last one."""
+        passing = [each for each in tried if each.violation <= 0]
+        if not passing:
+            return None
+        return passing[-1] if problem.threshold > 0 else max(passing, key=lambda each: each.earned)
+
+    def _instead(self, problem: Problem, state: SolverState, tried: list[Candidate], key: PRNGKey) -> Candidate:
+        """What is played if nothing that was tried passes.
+
+        It is the newest policy that passed and then really cost little; if there is none, the prior's. Data that cost
+        more than the budget make no prior policy to rely on, unless it passes: then it is the action that the task
+        calls safe, whatever the samples say of it. Without one it is whichever violates least.
+        """
+        check_key = jax.random.fold_in(key, self.choices.checks + 1)
+        if state.proven.any:
+            return self._gate.candidate(problem, newest(state.proven), PASSED, check_key)
+        cloned = self._gate.candidate(problem, state.cloned, CLONED, check_key)
+        if cloned.violation <= 0 or self.domain.reliable:
+            return cloned
+        if self.domain.safe_action is not None:
+            network = constant(state.cloned, self.domain.units, jnp.asarray(self.domain.safe_action))
+            return self._gate.candidate(problem, network, RESTING, check_key)
+        return min((*tried, cloned), key=lambda each: each.violation)
+
+    def observed(self, state: SolverState, episode: Episode) -> SolverState:
+        """After an episode of its policy: one that passed and cost little is one to come back to.
+
+        One that was played before is forgotten when the mean over its episodes is no longer little. An episode that was
+        cut short says nothing.
+        """
+        if isinstance(self.improver, Listening):
+            state = state._replace(memory=self.improver.observed(state.memory, episode))
+        if episode.ended not in ("horizon", "terminated", "truncated"):
+            return state
+        earned = float(np.sum(episode.rewards))
+        state = state._replace(optimism=pushed(state.optimism, float(state.promised) - earned))
+        costs = np.array(
+            [total(episode.costs[:, i], how) for i, how in enumerate(self.domain.aggregations)], np.float32
+        )
+        budgets = np.array(self.domain.budgets, np.float32)
+        little = budgets - np.float32(1 - self.choices.good) * np.abs(budgets)
+        if is_newest(state.proven, state.played):
+            return state._replace(proven=played_again(state.proven, costs, earned, little))
+        if not bool(state.cleared) or int(state.origin) == RESTING or np.any(costs > little):
+            return state
+        return state._replace(proven=added(state.proven, state.played, costs, earned))
+
+    def _block(
+        self,
+        problem: Problem,
+        state: SolverState,
+        key: PRNGKey,
+        bounds: Float[Array, " k"] | None = None,
+        rate: float | None = None,
+    ) -> tuple[SolverState, Forecast]:
+        """The updates between two checks, within these bounds, by default those that are wanted."""
+        bounds = wanted(problem, self.choices) if bounds is None else bounds
+        speed = jnp.asarray(self.choices.policy_rate if rate is None else rate, PLAN)
+        for i in range(self.choices.rounds):
+            multipliers = jnp.broadcast_to(
+                state.multipliers[None], (problem.constraint_count, len(self.domain.budgets))
+            )
+            before = Trained(state.network, state.moments, multipliers, state.curiosity)
+            after, memory, seen = self.improver.improve(
+                problem, before, state.memory, bounds, speed, jax.random.fold_in(key, i)
+            )
+            state = state._replace(
+                network=after.network,
+                moments=after.moments,
+                multipliers=jnp.mean(after.multipliers, axis=0)
+                if len(multipliers)
+                else jnp.zeros_like(state.multipliers),
+                curiosity=after.curiosity,
+                memory=memory,
+            )
+        return state, seen
+
+    @property
+    def _gate(self) -> Gate:
+        chosen, domain = self.choices, self.domain
+        return Gate(
+            domain.start, domain.units, domain.horizon, domain.return_scale, chosen.check_starts, chosen.safety_weight
+        )
