@@ -1,6 +1,7 @@
 """Costs: what a step is charged, how an episode's cost is formed from its steps, and how much it may be."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -8,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ._jax import PLAN
 from .errors import UserError
 from .validation import Number, Numbers, Word, declared, validate
 
-__all__ = ["AGGREGATIONS", "Aggregation", "Cost", "aggregate", "total", "violation"]
+__all__ = ["AGGREGATIONS", "Aggregation", "Cost", "aggregate", "charged", "nothing_charged", "total", "violation"]
 
 Aggregation = Literal["sum", "statewise"]
 AGGREGATIONS: tuple[str, ...] = get_args(Aggregation)
@@ -20,6 +22,20 @@ AGGREGATIONS: tuple[str, ...] = get_args(Aggregation)
 def aggregate(costs: Float[Array, " T"], how: Aggregation) -> Float[Array, ""]:
     """The cost of a trajectory: J_c = sum_t c_t (`sum`), or max_t c_t, a bound on every step (`statewise`)."""
     return jnp.sum(costs) if how == "sum" else jnp.max(costs)
+
+
+def nothing_charged(n: int, aggregations: Sequence[Aggregation]) -> Float[Array, "n k"]:
+    """The costs of n episodes before their first step."""
+    least = jnp.array([0.0 if how == "sum" else -jnp.inf for how in aggregations], PLAN)
+    return jnp.broadcast_to(least[None], (n, len(aggregations)))
+
+
+def charged(
+    before: Float[Array, "n k"], costs: Float[Array, "n k"], aggregations: Sequence[Aggregation]
+) -> Float[Array, "n k"]:
+    """The costs of n episodes after one step more, so that in the end they are those of `aggregate`."""
+    sums = jnp.array([how == "sum" for how in aggregations])
+    return jnp.where(sums[None], before + costs, jnp.maximum(before, costs))
 
 
 def total(costs: Float[np.ndarray, " T"], how: Aggregation) -> float:

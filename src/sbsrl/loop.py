@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, UInt32
 
-from .belief.protocol import Belief, Calibrated, Prepared, Tested
+from ._jax import PLAN
+from .belief.protocol import Belief, Calibrated, Prepared, SideBySide, Tested
 from .errors import UserError
 from .leaves import check_form
 from .ledger import Judgement, make_record
 from .methods import DEFAULT, Context, Method
+from .monitor import Monitored, before_takeover
 from .policy import Metrics, Policy
 from .problem import Problem
 from .record import Phase, Record
@@ -182,7 +185,7 @@ def algorithm_1(experiment: Experiment, learner: Learner, play: Play) -> Iterato
             learner = _change(learner, exploring=False, solver=chosen.memory)  # 5: no longer feasible
             continue
         played = play(chosen.policy, _turn(learner, keys))  # 8
-        tested, tests = _tested(learner.belief, chosen, played.episode, keys)
+        tested, tests = _tested(learner.belief, chosen, played, keys)
         belief = _updated(tested, played.episode, keys)  # 9
         warning = calibration_warning(belief)
         judgement = Judgement(chosen.phase, chosen.problem, chosen.solution, warning, perf_counter() - started, tests)
@@ -272,7 +275,27 @@ def _solve(experiment: Experiment, learner: Learner, context: Context, keys: "_K
     solution, memory = solve(problem, learner.solver, keys.solve)
     check_form("the solver's state", learner.solver, memory)
     phase: Phase = "explore" if problem.exploring else "exploit"
-    return _Chosen(experiment.method.policy(context, solution), phase, problem, solution, memory)
+    policy = _watched(experiment, context, experiment.method.policy(context, solution), memory)
+    return _Chosen(policy, phase, problem, solution, memory)
+
+
+def _watched(experiment: Experiment, context: Context, policy: Policy, memory: Any) -> Policy:
+    """The policy under the eyes of a monitor, if that was chosen, with samples that no solver has seen."""
+    task, method, solver = experiment.task, experiment.settings.method, experiment.solver
+    if not method.monitor:
+        return policy
+    samples = context.belief.samples(context.noise, method.samples)
+    assert isinstance(samples, SideBySide)  # the experiment was refused otherwise
+    assert isinstance(solver, Preparing)
+    return Monitored(
+        policy=policy,
+        prior=solver.learned(memory)["prior"],
+        samples=samples,
+        budgets=jnp.asarray(np.array([cost.budget for cost in task.costs], PLAN)),
+        aggregations=tuple(cost.aggregation for cost in task.costs),
+        horizon=task.horizon,
+        every=method.monitor,
+    )
 
 
 def _fallback(experiment: Experiment, learner: Learner, context: Context) -> _Chosen | None:
@@ -284,11 +307,17 @@ def _fallback(experiment: Experiment, learner: Learner, context: Context) -> _Ch
     return _Chosen(experiment.task.prior.policy, "prior", problem, None, learner.solver)
 
 
-def _tested(belief: Belief, chosen: _Chosen, episode: Episode, keys: "_Keys") -> tuple[Belief, Metrics]:
-    """The belief after a comparison of what it predicted for the policy with what happened, if it makes one."""
+def _tested(belief: Belief, chosen: _Chosen, played: Played, keys: "_Keys") -> tuple[Belief, Metrics]:
+    """The belief after a comparison of what it predicted for the policy with what happened, if it makes one.
+
+    A policy under watch is compared for as long as it acted itself.
+    """
     if not isinstance(belief, Tested):
         return belief, {}
-    after, metrics = belief.tested(chosen.policy, episode, keys.test)
+    policy, episode = chosen.policy, played.episode
+    if isinstance(policy, Monitored):
+        policy, episode = policy.policy, before_takeover(played)
+    after, metrics = belief.tested(policy, episode, keys.test)
     check_form("the belief", belief, after)
     return after, metrics
 

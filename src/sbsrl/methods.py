@@ -9,20 +9,31 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ._jax import PLAN
-from .belief.protocol import Belief, Calibrated, Samples, Uncertainty
+from .belief.protocol import Belief, Calibrated, Samples, Switchable, Uncertainty
 from .errors import UserError, unknown
 from .model import Model
+from .parts import Cloning
 from .policy import Policy
-from .problem import Only, Problem, at_many
+from .problem import Only, Problem, Switch, at_many
 from .settings import MethodSettings, Settings
 from .shape import episode_shape
 from .solve.protocol import Solution
 from .task import Task
 from .theory.exploration import exploration_threshold
 from .types import Action, PRNGKey, Scalar, State
-from .validation import Whole, declared
+from .validation import Number, Whole, declared
 
-__all__ = ["CONTROL", "DEFAULT", "METHODS", "REFERENCE", "Context", "Method", "make_method", "threshold_at_width_one"]
+__all__ = [
+    "CONTROL",
+    "DEFAULT",
+    "METHODS",
+    "REFERENCE",
+    "Context",
+    "Method",
+    "check_prior_policy",
+    "make_method",
+    "threshold_at_width_one",
+]
 
 
 @dataclass(frozen=True)
@@ -195,6 +206,82 @@ def _check_threshold(task: Task, settings: Settings) -> None:
         )
 
 
+def check_prior_policy(task: Task, settings: Settings, who: str) -> None:
+    """Refuses what hands over to a prior policy, and predicts with networks when to, where there is none of these."""
+    solver, belief = settings.solver, settings.belief
+    if not isinstance(solver, Cloning):
+        raise UserError(
+            f"{who} hands over to a prior policy, and solver={solver.name} makes none: use a solver of networks, such "
+            "as solver=gradient, with offline data."
+        )
+    if not solver.has_prior_policy(task):
+        raise UserError(
+            f"{who} hands over to a prior policy, which solver={solver.name} makes of offline data, and "
+            f"{task.name} has none: give some with data=FILE, or data=BEHAVIOUR:EPISODES:SEED."
+        )
+    if belief.calibrated:
+        raise UserError(
+            f"{who} asks networks what the rest of an episode costs, and belief={belief.name} is none; use "
+            "belief=ensemble."
+        )
+
+
+def mbpo(context: Context) -> Problem:
+    """Safe on average over trajectories that follow another network at each step (TS1), and nothing to explore.
+
+    Return and cost are those of the same trajectories, as in MBPO: no sample is ever followed to its end.
+    """
+    belief, count = context.belief, context.settings.method.samples
+    assert isinstance(belief, Switchable)
+    samples = belief.switching(count)
+    problem = _problem(context, samples, samples.member(jnp.asarray(0, jnp.int32)))
+    return replace(problem, constraint="mean")
+
+
+def _check_networks(task: Task, settings: Settings) -> None:
+    if settings.belief.calibrated:
+        raise UserError(
+            f"mbpo and sooper follow another network at each step, and belief={settings.belief.name} has no networks; "
+            "use belief=ensemble."
+        )
+
+
+@dataclass(frozen=True)
+class SooperSettings(MethodSettings):
+    """Problem (1) on average, and when to hand over to the prior policy."""
+
+    pessimism: float = declared(
+        Number(0), 0.05, "share of every budget that a unit of uncertainty J_sigma adds to the predicted costs"
+    )
+    optimism: float = declared(Number(0), 1.0, "reward that a unit of uncertainty J_sigma adds while it plans")
+
+
+def sooper(context: Context) -> Problem:
+    """As mbpo, with pessimistic costs and a reward for uncertainty; episodes go over to the prior policy in time.
+
+    That is where the cost so far and what the prior policy would cost from there reach the budget: on the models, so
+    that plans know of it, and on the true system.
+    """
+    method = context.settings.method
+    assert isinstance(method, SooperSettings)
+    budgets = np.array([cost.budget for cost in context.task.costs])
+    curious = 0.0 if context.final else method.optimism
+    switch = Switch(
+        jnp.asarray(budgets, PLAN), jnp.asarray(method.pessimism * np.abs(budgets), PLAN), jnp.asarray(curious, PLAN)
+    )
+    return replace(mbpo(context), switch=switch)
+
+
+def _check_sooper(task: Task, settings: Settings) -> None:
+    check_prior_policy(task, settings, "sooper")
+    _check_networks(task, settings)
+    if any(cost.aggregation != "sum" for cost in task.costs):
+        raise UserError(
+            f"{task.name} has a cost that is not summed over the episode, and sooper adds what an episode has cost to "
+            "what it will; use another method."
+        )
+
+
 def oracle(context: Context) -> Problem:
     """Plans with the true dynamics: what the same planner could earn at best."""
     assert context.task.equations is not None
@@ -241,6 +328,14 @@ METHODS = {
             settings=ActSafeSettings,
             check=_check_phases,
             cautious=True,
+        ),
+        Method("mbpo", "safe on average, on networks that change at each step", mbpo, check=_check_networks),
+        Method(
+            "sooper",
+            "as mbpo with pessimistic costs, and hands over to the prior policy in time",
+            sooper,
+            settings=SooperSettings,
+            check=_check_sooper,
         ),
         Method("greedy", "sbsrl without the exploration constraint", sbsrl, cautious=True),
         Method("unsafe", "greedy without any safety constraint", unsafe),

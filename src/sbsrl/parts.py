@@ -10,7 +10,7 @@ from .solve.protocol import Solver
 from .task import Task
 from .types import PRNGKey
 
-__all__ = ["BELIEFS", "SOLVERS", "BeliefSettings", "Part", "SolverSettings", "find_part"]
+__all__ = ["BELIEFS", "SOLVERS", "BeliefSettings", "Cloning", "Part", "SolverSettings", "find_part"]
 
 
 @runtime_checkable
@@ -61,6 +61,15 @@ class SolverSettings(Protocol):
 
     def against_optimality(self, task: Task) -> Iterator[str]:
         """Why the optimality theorem does not apply, a sentence each."""
+        ...
+
+
+@runtime_checkable
+class Cloning(SolverSettings, Protocol):
+    """The settings of solvers that make a policy of the offline data, which can be fallen back to."""
+
+    def has_prior_policy(self, task: Task) -> bool:
+        """Whether there are data to make it of."""
         ...
 
 

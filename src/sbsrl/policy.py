@@ -11,7 +11,7 @@ from jaxtyping import Float
 from ._jax import EXACT
 from .types import Action, PRNGKey, State
 
-__all__ = ["Controller", "Metrics", "Observant", "Policy"]
+__all__ = ["Controller", "Metrics", "Observant", "Policy", "told"]
 
 Metrics = Mapping[str, Any]
 """What a policy can say of a decision: scalars by name. The ledger has their mean over the episode."""
@@ -39,6 +39,11 @@ class Observant(Policy, Protocol):
         ...
 
 
+def told(policy: Policy, state: Any, reward: Any, costs: Any) -> Any:
+    """The policy's state after it was told of a step, if it wants to know."""
+    return policy.observe(state, reward, costs) if isinstance(policy, Observant) else state
+
+
 class Controller:
     """A policy that is called with an observation and returns an action. It remembers the state of its episode."""
 
@@ -56,8 +61,7 @@ class Controller:
 
     def observe(self, reward: float, costs: Any) -> None:
         """Tells the policy what its last action earned and cost; most do not need to know."""
-        if isinstance(self.policy, Observant):
-            self._state = self.policy.observe(self._state, float(reward), np.atleast_1d(np.asarray(costs, float)))
+        self._state = told(self.policy, self._state, float(reward), np.atleast_1d(np.asarray(costs, float)))
 
     def __call__(self, observation: Any) -> Float[np.ndarray, " da"]:
         self._key, key = jax.random.split(self._key)

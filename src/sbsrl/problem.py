@@ -31,6 +31,7 @@ __all__ = [
     "Only",
     "Penalties",
     "Problem",
+    "Switch",
     "Trajectories",
     "excess",
     "explored",
@@ -78,6 +79,16 @@ class Only(eqx.Module):
         return self.model
 
 
+class Switch(NamedTuple):
+    """When episodes go over to the prior policy (SOOPER): where what was charged and its cost-to-go reach a budget."""
+
+    budgets: Float[Array, " k"]
+    pessimism: Float[Array, " k"]
+    """What a unit of uncertainty adds to each cost."""
+    optimism: Scalar
+    """What a unit of uncertainty adds to the reward, until an episode goes over."""
+
+
 class Problem(eqx.Module):
     """What is to be solved before an episode: an objective and two constraints."""
 
@@ -104,6 +115,8 @@ class Problem(eqx.Module):
     key: PRNGKey
     """Of the noise of samples that draw their next state."""
     constraint: Constraint = eqx.field(static=True, default="each")
+    switch: Switch | None = None
+    """If not None, episodes of all models go over to the prior policy; only solvers that have one can plan so."""
 
     def demanding(self, threshold: Scalar, steps: int | Index) -> "Problem":
         """The same problem, with so much information to be gathered in so many steps."""

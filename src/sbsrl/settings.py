@@ -86,6 +86,12 @@ class MethodSettings:
     exploration_tolerance: float = declared(
         Number(0, 1), 0.05, "share of d_sigma that may be missing before exploration counts as infeasible"
     )
+    monitor: int = declared(
+        Whole(0, 100_000),
+        0,
+        "control steps between two looks ahead during an episode: the prior policy takes over when the cost so far and "
+        "the predicted rest exceed the budget on one of the samples; 0 never looks",
+    )
     form: str = declared(Word(("sharp", "paper")), "sharp", "of the bounds on returns that theorem 2 uses")
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import UserError
 from .loop import Experiment, Learner
-from .methods import DEFAULT, make_method
+from .methods import DEFAULT, check_prior_policy, make_method
 from .settings import PRESETS, Settings, make_settings
 from .starts import draw_starts
 from .systems.faults import describe
@@ -87,6 +87,8 @@ def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
             f"inconsistent=prior needs a prior policy to fall back to, and prior '{task.prior.name}' of {task.name} "
             "has none; use inconsistent=stop."
         )
+    if settings.method.monitor:
+        check_prior_policy(task, settings, f"monitor={settings.method.monitor}")
     chosen.check(task, settings)
     return Experiment(task, chosen, settings.solver.create(task), settings)
 

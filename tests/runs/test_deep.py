@@ -17,6 +17,7 @@ from sbsrl.belief.ensemble.belief import EnsembleBelief
 from sbsrl.loop import algorithm_1, context_of, prepared
 from sbsrl.offline import collect
 from sbsrl.runs import train
+from sbsrl.runs.folder import RunFolder
 from sbsrl.runs.shared_phase import SharedPhase
 from sbsrl.runs.train import Unobserved
 from sbsrl.solve.network.solver import NetworkSolver
@@ -126,6 +127,65 @@ def test_a_killed_process_resumes_exactly(moment, whole, tmp_path, left):
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     resume(out)
     assert left(out) == whole[2]
+
+
+WAYS = {
+    "mean": ("mean", {}),
+    "mbpo": ("mbpo", {}),
+    "sooper": ("sooper", {}),
+    "actsafe": ("actsafe", {"actsafe_episodes": 1}),
+    "monitor": ("sbsrl", {"monitor": 5}),
+    "sooper under watch": ("sooper", {"monitor": 5}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_methods_resume_exactly(way, tmp_path, left, monkeypatch):
+    """Stopped after two of three episodes, and gone on with by a fresh learner from the checkpoint."""
+    method, changes = WAYS[way]
+    hasty = {"offline_updates": 50, "offline_blocks": 1, "checks": 1, **changes}
+    spec = Specification.make("slider", method, 0, "cpu", hasty)
+    train(spec, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "add", stopping(RunFolder.add, 2))
+        with pytest.raises(KeyboardInterrupt):
+            train(spec, tmp_path / "stopped")
+    resume(tmp_path / "stopped")
+    assert left(tmp_path / "stopped") == left(tmp_path / "whole")
+    assert len(left(tmp_path / "whole").ledger) == 4
+
+
+def stopping(function, calls):
+    """The function, which is interrupted after so many calls."""
+    count = 0
+
+    def instead(*args, **options):
+        nonlocal count
+        found = function(*args, **options)
+        count += 1
+        if count == calls:
+            raise KeyboardInterrupt
+        return found
+
+    return instead
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"task": "pendulum", "monitor": 5}, "monitor=5 hands over to a prior policy, and solver=icem makes none"),
+        ({"task": "pendulum", "method": "sooper"}, "sooper hands over to a prior policy, and solver=icem makes none"),
+        ({"task": "pendulum", "method": "mbpo"}, "mbpo and sooper follow another network at each step, and belief=gp"),
+        (
+            {"task": "pendulum", "solver": "gradient", "method": "sooper"},
+            "sooper hands over to a prior policy, which solver=gradient makes of offline data, and pendulum has none",
+        ),
+    ],
+)
+def test_without_a_prior_policy_nothing_can_be_handed_over_to_it(changes, complaint):
+    asked = {"method": "sbsrl", **changes}
+    with pytest.raises(UserError, match=f"^{complaint}"):
+        learn(asked.pop("task"), asked.pop("method"), **asked)
 
 
 def test_runs_that_share_an_offline_seed_share_what_was_learned_offline_exactly(tmp_path):

@@ -1,7 +1,7 @@
 """What a belief about the system must offer (sections 4 and 5 of the paper)."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float
 
@@ -13,12 +13,14 @@ from ..types import Action, Index, PRNGKey, Scalar, State
 __all__ = [
     "Belief",
     "Calibrated",
+    "Forgetful",
     "Prepared",
     "Renewable",
     "Rows",
     "Samples",
     "SideBySide",
     "Steps",
+    "Switchable",
     "Tested",
     "Uncertainty",
 ]
@@ -66,11 +68,33 @@ class Rows(Protocol):
         """
         ...
 
+    def begun(self, n: int) -> Any:
+        """What n rows remember at the beginning of an episode; an empty tuple where the state is all there is."""
+        ...
+
+    def advanced(
+        self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"], memory: Any
+    ) -> tuple[Steps, Float[Array, " n"], Any]:
+        """A step of every row, the uncertainty s_n at every row, and what the rows remember after it."""
+        ...
+
+
+class Forgetful:
+    """Rows that remember nothing: a step of them is `steps`, of states, actions and noise."""
+
+    def begun(self, n: int) -> tuple[()]:
+        return ()
+
+    def advanced(
+        self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"], memory: tuple[()]
+    ) -> tuple[Steps, Float[Array, " n"], tuple[()]]:
+        return *self.steps(x, a, noise), ()
+
     def steps(
         self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"]
     ) -> tuple[Steps, Float[Array, " n"]]:
         """A step of every row, and the uncertainty s_n at every row."""
-        ...
+        raise NotImplementedError
 
 
 @runtime_checkable
@@ -117,6 +141,15 @@ class Calibrated(Belief, Protocol):
 
     def calibration_warning(self) -> str | None:
         """That the confidence sets so far have no common point, in words; None if they have."""
+        ...
+
+
+@runtime_checkable
+class Switchable(Belief, Protocol):
+    """A belief that has members, of which a trajectory can follow another one at every step."""
+
+    def switching(self, count: int) -> Samples:
+        """So many samples that follow, at each step, a member drawn at random (TS1): without a model of its own."""
         ...
 
 

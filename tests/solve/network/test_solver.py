@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from known_problems import Parametric, known, make_problem, solver
+from known_problems import Parametric, known, make_problem, solver, two_states
 
 from sbsrl.leaves import check_form
 from sbsrl.solve.network.gate import CLONED, KEPT, PASSED, RESTING, TRAINED, TRIED
@@ -55,15 +55,6 @@ def played(model, policy, x):
         y = model(x, a)
         total, x = total + float(model.reward(x, a, y)), y
     return total
-
-
-def two_states(price=1.0):
-    """A CMDP of two states, idle and busy: a is how much of the next step is spent busy, which earns and costs."""
-    return known(
-        lambda x, a: (1 + a) / 2,
-        lambda x, a, y: y[0],
-        lambda x, a, y: price * y,
-    )
 
 
 def at_rest(key):

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..._jax import EXACT, PLAN
-from ...costs import aggregate
+from ..._jax import PLAN
+from ...costs import aggregate, nothing_charged
 from ...errors import UserError
 from ...policy import Metrics, Policy
+from ...prediction import final_costs
 from ...task import Task
 from ...transitions import Episode, Transitions, split_episodes
 from ...types import Index, PRNGKey, Scalar
@@ -21,6 +22,7 @@ from .fit import OPTIMISER, Trainer, fit, fit_until_worse
 from .model import Combination, Disagreement, Ensemble, Samples
 from .nets import Nets, Range, Scales
 from .replay import Replay
+from .switching import Switching
 
 __all__ = ["EnsembleBelief"]
 
@@ -99,6 +101,9 @@ class EnsembleBelief(eqx.Module):
             self.ensemble, count, self.kappa, self.choices.samples == "members", jax.random.fold_in(key, self.seen)
         )
 
+    def switching(self, count: int) -> Switching:
+        return Switching(self.ensemble, count)
+
     def prepared(self, key: PRNGKey) -> tuple["EnsembleBelief", Metrics]:
         """After learning from the offline data: until episodes held out are predicted worse, and kappa from those."""
         held_key, fit_key = jax.random.split(key)
@@ -142,11 +147,19 @@ class EnsembleBelief(eqx.Module):
         """Predicts the cost of the episode with fresh samples, and widens them if it was beyond all of them."""
         if not len(episode.actions):
             return self, {}
-        steps = np.arange(self.horizon) < len(episode.actions)
         draw_key, roll_key = jax.random.split(key)
         samples = Samples.draw(self.ensemble, TESTING_SAMPLES, self.kappa, self.choices.samples == "members", draw_key)
-        predicted = _predicted_costs(
-            samples, policy, jnp.asarray(episode.states[0], PLAN), jnp.asarray(steps), self.aggregations, roll_key
+        predicted = final_costs(
+            samples,
+            policy,
+            policy.init(),
+            jnp.asarray(episode.states[0], PLAN),
+            nothing_charged(1, self.aggregations)[0],
+            jnp.asarray(0, jnp.int32),
+            jnp.asarray(len(episode.actions), jnp.int32),
+            self.horizon,
+            self.aggregations,
+            roll_key,
         )
         real = [float(aggregate(jnp.asarray(episode.costs[:, i]), how)) for i, how in enumerate(self.aggregations)]
         most = np.asarray(jnp.max(predicted, axis=0))
@@ -229,34 +242,6 @@ class EnsembleBelief(eqx.Module):
 
 RATES, ONLINE_RATE = (2e-3, 2e-4), 3e-4
 TESTING_SAMPLES = 10
-
-
-@eqx.filter_jit
-def _predicted_costs(
-    samples: Samples, policy: Policy, x: Float[Array, " dx"], steps: Bool[Array, " T"], aggregations: Any, key: PRNGKey
-) -> Float[Array, "S k"]:
-    """The cost of every sample from this state under this policy, over the steps that were really played."""
-    rows = samples.beside(1, 0)
-    count = len(samples)
-    state = policy.init()
-
-    def step(carry: Any, now: Any) -> Any:
-        x, memory = carry
-        played, noise, key = now
-        act = lambda x, memory: policy.act(x, memory, key)[:2]  # noqa: E731
-        a, memory = jax.vmap(act)(x.astype(EXACT), memory)
-        moved, _ = rows.steps(x, a.astype(PLAN), noise)
-        return (moved.states, memory), jnp.where(played, moved.costs, 0)
-
-    start = jnp.broadcast_to(x[None], (count, *x.shape))
-    memories = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), state)
-    noise_key, act_key = jax.random.split(key)
-    drawn = rows.noises(noise_key, len(steps), training=False)
-    _, costs = jax.lax.scan(step, (start, memories), (steps, drawn, jax.random.split(act_key, len(steps))))
-    over = [
-        jax.vmap(lambda c, how=how: aggregate(c, how), in_axes=1)(costs[..., i]) for i, how in enumerate(aggregations)
-    ]
-    return jnp.stack(over, axis=1)
 
 
 def _nets(key: PRNGKey, task: Task, choices: EnsembleChoices) -> Nets:

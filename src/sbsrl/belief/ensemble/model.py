@@ -10,10 +10,10 @@ from ..._jax import PLAN
 from ...model import KnownSignals
 from ...structure import CostStructure, Structure
 from ...types import Action, Index, PRNGKey, Scalar, State
-from ..protocol import Steps
+from ..protocol import Forgetful, Steps
 from .nets import INPUT_LIMIT, Nets, Outputs, Range, Scales, cost_of, log_variance, nominal_outputs
 
-__all__ = ["NOISY", "Combination", "Combinations", "Disagreement", "Ensemble", "Samples"]
+__all__ = ["NOISY", "Combination", "Combinations", "Disagreement", "Ensemble", "Samples", "combine"]
 
 
 NOISY = ("always", "training", "never")
@@ -112,7 +112,7 @@ def combine(said: Outputs, weights: Float[Array, "n M"], state_share: float = 1.
     )
 
 
-class Combinations(eqx.Module):
+class Combinations(Forgetful, eqx.Module):
     """Models side by side: row i follows mu + sum_m w_im (f_m - mu), which is mu itself where all w_im are 0."""
 
     ensemble: Ensemble

@@ -18,8 +18,6 @@ class GradientChoices(NetworkChoices):
         Whole(0, 100_000), 0, "control steps that gradients go through, with critics for the rest; 0 is whole episodes"
     )
     recalled: float = declared(Number(0, 1), 0.0, "share of the segments that begin at states of the offline data")
-    discount: float = declared(Number(0, 0.9999), 0.99, "of the critics, which steer the gradients of segments")
-    critic_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the critic")
     unsteadiness: float = declared(
         Number(0, 1), 0.1, "noise on the actions of the models' episodes while training, a share of half their range"
     )

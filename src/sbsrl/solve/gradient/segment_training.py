@@ -21,8 +21,8 @@ from ..network.forecast import Forecast, constraints, forecast, missing, spread_
 from ..network.improver import OPTIMISER, Trained, Weights, information_unit, signal_units, weights_of
 from ..network.lagrangian import pressure, updated
 from ..network.network_policy import Units
+from ..network.segments import Critic, Segment, coded, follow, init_critic, learn_values, segment_returns, visited
 from .choices import GradientChoices
-from .segments import Critic, Segment, coded, follow, init_critic, learn_values, segment_returns, visited
 from .whole import Sizes, sizes_of, starts_of
 
 __all__ = ["Cuts", "Pressures", "Segments", "pressures", "recalled_rows", "recalled_starts", "train_segments"]
@@ -148,7 +148,7 @@ def train_segments(
     critic: Critic,
     units: Units,
     problem: Problem,
-    first: Float[Array, "n dx"],
+    first: tuple[Float[Array, "n dx"], Any],
     starts: Float[Array, "U K dx"],
     pushed: Pressures,
     scale: Float[Array, " v"],
@@ -157,7 +157,7 @@ def train_segments(
     rate: Scalar,
     key: PRNGKey,
 ) -> tuple[Network, Any, Critic]:
-    """So many updates of policy and critic over segments that follow one another, from these states on.
+    """So many updates of policy and critic over segments that follow one another, from these states and memories on.
 
     A row whose episode is over begins anew at one of `starts`: initial states, or for rows that are recalled states of
     the data, which are followed for RECALLED segments. `scale` is the unit of each signal per step.
@@ -168,9 +168,9 @@ def train_segments(
     code = coded(code_of(rows, n))
     parts = max(sizes.horizon // cuts.steps, 1)
 
-    def loss(network: Network, target: Network, x: Array, key: PRNGKey) -> tuple[Scalar, Segment]:
+    def loss(network: Network, target: Network, x: Array, memory: Any, key: PRNGKey) -> tuple[Scalar, Segment]:
         segment = follow(
-            network, units, rows, x, problem, scale, cuts.steps, sizes.unsteadiness, True, key, sizes.steepest
+            network, units, rows, x, memory, problem, scale, cuts.steps, sizes.unsteadiness, True, key, sizes.steepest
         )
         ahead = segment_returns(segment, target, units, code, cuts.discount)
         mine = ahead[n - sizes.nominal :]
@@ -181,21 +181,29 @@ def train_segments(
         return value, segment
 
     def update(carry: Any, now: tuple[Array, PRNGKey]) -> tuple[Any, None]:
-        network, moments, critic, x, part = carry
+        network, moments, critic, x, memory, part = carry
         starts, key = now
         loss_key, critic_key = jax.random.split(key)
         over = part >= last
         x = jnp.where(over[:, None], spread_starts(starts, count, sizes.each, sizes.nominal), x)
-        slopes, segment = jax.grad(loss, has_aux=True)(network, critic.target, x, loss_key)
+        memory = anew(over, rows.begun(n), memory)
+        slopes, segment = jax.grad(loss, has_aux=True)(network, critic.target, x, memory, loss_key)
         usable = jnp.isfinite(optax.tree.norm(slopes))
         slopes = jax.tree.map(lambda slope: jnp.where(usable, slope, 0), slopes)
         network, moments = descend(OPTIMISER, slopes, moments, network, rate)
         segment = jax.lax.stop_gradient(segment)
         critic = learn_values(critic, units, segment, code, cuts.discount, critic_key)
-        return (network, moments, critic, segment.last, jnp.where(over, 0, part) + 1), None
+        return (network, moments, critic, segment.last, segment.memory, jnp.where(over, 0, part) + 1), None
 
     begun = jnp.arange(n) % parts
     last = jnp.where(recalled_rows(sizes, cuts, count), min(RECALLED, parts), parts)
-    carry = (trained.network, trained.moments, critic, first, begun)
-    (network, moments, critic, _, _), _ = jax.lax.scan(update, carry, (starts, jax.random.split(key, sizes.updates)))
+    carry = (trained.network, trained.moments, critic, *first, begun)
+    (network, moments, critic, *_), _ = jax.lax.scan(update, carry, (starts, jax.random.split(key, sizes.updates)))
     return network, moments, critic
+
+
+def anew(over: Bool[Array, " n"], begun: Any, memory: Any) -> Any:
+    """What rows remember: what they do at the beginning, where an episode is over."""
+    return jax.tree.map(
+        lambda first, now: jnp.where(over.reshape(-1, *[1] * (now.ndim - 1)), first, now), begun, memory
+    )

@@ -24,6 +24,8 @@ class NetworkChoices:
     robust: bool = declared(
         Switch(), False, "whether the return is the mean over the nominal model and all samples; no is the paper's"
     )
+    discount: float = declared(Number(0, 0.9999), 0.99, "of the critics, where there are any")
+    critic_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the critics")
     checks: int = declared(Whole(1, 1000), 3, "checks that a policy may fail before an earlier one is played")
     refuted: bool = declared(
         Switch(), False, "whether training goes on with the samples of the last check, on which the policy failed"

@@ -1,6 +1,6 @@
 """Whole episodes of a policy on models side by side: J_r, J_c and J_s, with gradients."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._jax import PLAN
-from ...belief.protocol import Rows, Samples, Steps
-from ...costs import Aggregation
+from ...belief.protocol import Forgetful, Rows, Samples, Steps
+from ...costs import charged, nothing_charged
 from ...model import Model
 from ...networks import Network
 from ...problem import Problem
@@ -29,7 +29,7 @@ class Totals(NamedTuple):
     information: Float[Array, " n"]
 
 
-class EachAsked(eqx.Module):
+class EachAsked(Forgetful, eqx.Module):
     """Models of any kind side by side: rows of every sample, then rows of the nominal model."""
 
     problem: Problem
@@ -108,30 +108,19 @@ def episodes(
     counted = jnp.arange(horizon, dtype=jnp.int32) < problem.steps
 
     @jax.checkpoint
-    def step(carry: tuple[Array, Totals], now: tuple[Array | None, Array, Array]) -> tuple[tuple[Array, Totals], None]:
-        (x, totals), (hand, noise, counts) = carry, now
+    def step(carry: Any, now: tuple[Array | None, Array, Array]) -> tuple[Any, None]:
+        (x, memory, totals), (hand, noise, counts) = carry, now
         x = limited(x, units.std, steepest)
         a = act(network, units, x, hand)
-        moved, uncertainty = rows.steps(x, a, noise)
+        moved, uncertainty, memory = rows.advanced(x, a, noise, memory)
         earned = moved.rewards if problem.objective is None else jax.vmap(problem.objective)(x, a, moved.states)
         after = Totals(
             totals.rewards + earned,
-            _charged(totals.costs, moved.costs, problem.aggregations),
+            charged(totals.costs, moved.costs, problem.aggregations),
             totals.information + jnp.where(counts, uncertainty, 0),
         )
-        return (moved.states, after), None
+        return (moved.states, memory, after), None
 
-    (_, totals), _ = jax.lax.scan(step, (starts, _nothing(n, problem.aggregations)), (hands, noises, counted))
+    nothing = Totals(jnp.zeros(n, PLAN), nothing_charged(n, problem.aggregations), jnp.zeros(n, PLAN))
+    (_, _, totals), _ = jax.lax.scan(step, (starts, rows.begun(n), nothing), (hands, noises, counted))
     return totals
-
-
-def _charged(
-    total: Float[Array, "n k"], costs: Float[Array, "n k"], aggregations: tuple[Aggregation, ...]
-) -> Float[Array, "n k"]:
-    sums = jnp.array([how == "sum" for how in aggregations])
-    return jnp.where(sums[None], total + costs, jnp.maximum(total, costs))
-
-
-def _nothing(n: int, aggregations: tuple[Aggregation, ...]) -> Totals:
-    least = jnp.array([0.0 if how == "sum" else -jnp.inf for how in aggregations], PLAN)
-    return Totals(jnp.zeros(n, PLAN), jnp.broadcast_to(least[None], (n, len(aggregations))), jnp.zeros(n, PLAN))

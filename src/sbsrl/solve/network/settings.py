@@ -10,6 +10,10 @@ __all__ = ["Uncertified"]
 class Uncertified:
     """Nothing is claimed of policies that are networks."""
 
+    def has_prior_policy(self, task: Task) -> bool:
+        """Whether there are data whose behaviour can be cloned."""
+        return task.prior.data is not None
+
     def cost_error(self, task: Task) -> float:
         """By how much a computed J_c may be off: nothing is claimed of means over a few episodes."""
         return 0.0

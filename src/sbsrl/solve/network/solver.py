@@ -10,19 +10,21 @@ from jaxtyping import Array, Float
 from ..._jax import PLAN
 from ...costs import total
 from ...networks import init_network
-from ...policy import Metrics
+from ...policy import Metrics, Policy
 from ...problem import Evaluation, Problem
 from ...transitions import Episode
 from ...types import PRNGKey
 from ..protocol import Solution
+from .backup import EVALUATED, RENEWED, Backup, Filtered, evaluate_prior, switched
 from .choices import NetworkChoices
 from .domain import Domain
 from .forecast import Forecast
 from .gate import CLONED, KEPT, PASSED, RESTING, TRAINED, TRIED, Candidate, Gate, collapsed
-from .improver import Improver, Listening, Trained
+from .improver import Improver, Listening, Trained, signal_units, weights_of
 from .network_policy import NetworkPolicy, clone, constant
 from .offline import OfflinePhase, wanted
 from .proven import added, best, is_newest, newest, played_again
+from .segments import init_critic
 from .state import SolverState, init_state, pushed
 
 __all__ = ["NetworkSolver", "SolverState"]
@@ -41,7 +43,9 @@ class NetworkSolver:
         units, chosen = self.domain.units, self.choices
         sizes = (len(units.mean), *(chosen.policy_width,) * chosen.policy_layers, len(units.low))
         network = init_network(key, sizes, last=0.1)
-        return init_state(network, len(self.domain.budgets), self.improver.init(jax.random.fold_in(key, 1)))
+        costs = len(self.domain.budgets)
+        backup = init_critic(jax.random.fold_in(key, 2), len(units.mean), 2 + costs, chosen.critic_width)
+        return init_state(network, costs, self.improver.init(jax.random.fold_in(key, 1)), backup)
 
     def prepare(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[SolverState, Metrics]:
         """The offline phase: clones the behaviour, then improves it for as long as fresh samples agree that it does."""
@@ -72,7 +76,9 @@ class NetworkSolver:
         that loses what the policy could do is undone. What is played is the best that passes, the policy as it was
         before included; if nothing passes, see `_instead`.
         """
-        begun, key = state, jax.random.fold_in(key, bool(problem.threshold > 0))  # an episode may be solved twice
+        key = jax.random.fold_in(key, bool(problem.threshold > 0))  # an episode may be solved twice
+        state = self._evaluated(problem, state, jax.random.fold_in(key, self.choices.checks + 3))
+        begun, problem = state, self._switched(problem, state)
         kept = self._gate.candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
         tried, undone = [kept], 0
         for i in range(self.choices.checks):
@@ -103,6 +109,7 @@ class NetworkSolver:
         if float(after.promised) - float(np.max(after.optimism)) > tried.earned:
             return solution, after
         again = jax.random.fold_in(key, self.choices.checks + 2)
+        problem = self._switched(problem, after)
         chosen = self._gate.candidate(problem, tried.network, TRIED, again)
         return self._solution(problem, chosen, solution.metrics, after)
 
@@ -127,9 +134,33 @@ class NetworkSolver:
         if len(found.costs):
             metrics |= {"worst_sample": float(jnp.max(found.costs)), "mean_sample": float(jnp.mean(found.costs))}
         evaluation = Evaluation(found.reward, jnp.asarray(chosen.violation), found.information)
-        return Solution(
-            NetworkPolicy(state.played, self.domain.units), evaluation, float(problem.threshold), metrics
-        ), state
+        return Solution(self._policy(problem, state), evaluation, float(problem.threshold), metrics), state
+
+    def _policy(self, problem: Problem, state: SolverState) -> Policy:
+        """What is played: the network, or where episodes may go over to the prior policy, the network until then."""
+        policy = NetworkPolicy(state.played, self.domain.units)
+        if problem.switch is None:
+            return policy
+        return Filtered(policy, self._backup(problem, state), problem.nominal, problem.uncertainty, problem.switch)
+
+    def _backup(self, problem: Problem, state: SolverState) -> Backup:
+        scale = signal_units(problem, self.domain, weights_of(self.choices, self.domain.return_scale))
+        return Backup(state.cloned, state.backup.network, self.domain.units, scale, self.domain.horizon)
+
+    def _evaluated(self, problem: Problem, state: SolverState, key: PRNGKey) -> SolverState:
+        """With critics of the prior policy that know the models of this episode, where anybody asks them."""
+        if problem.switch is None:
+            return state
+        assert self.domain.data is not None  # the method was refused otherwise
+        rounds = RENEWED if state.evaluated else EVALUATED
+        states = jnp.asarray(self.domain.data.states, PLAN)
+        backup, discount = self._backup(problem, state), self.choices.discount
+        critic = evaluate_prior(state.backup, backup, problem, state.network, states, discount, rounds, key)
+        return state._replace(backup=critic, evaluated=jnp.ones((), bool))
+
+    def _switched(self, problem: Problem, state: SolverState) -> Problem:
+        """The problem in which episodes of models go over to the prior policy, where they are to."""
+        return problem if problem.switch is None else switched(problem, self._backup(problem, state))
 
     def _best(self, problem: Problem, tried: list[Candidate]) -> Candidate | None:
         """Of those that pass, the one that samples promise most of; where information is demanded, the last one."""

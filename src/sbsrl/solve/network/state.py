@@ -12,6 +12,7 @@ from ...types import Flag, Scalar
 from .gate import CLONED
 from .improver import OPTIMISER
 from .proven import Proven, nothing_proven
+from .segments import Critic
 
 __all__ = ["SolverState", "init_state", "pushed"]
 
@@ -39,13 +40,17 @@ class SolverState(NamedTuple):
     """By how much such promises exceeded what was earned, in the last episodes."""
     memory: Any
     """Of the improver."""
+    backup: Critic
+    """Of the prior policy: used where episodes go over to it."""
+    evaluated: Flag
+    """Whether that has learned anything."""
 
 
 RECENT = 8
 """Episodes over which promises are compared with what was earned."""
 
 
-def init_state(network: Network, costs: int, memory: Any) -> SolverState:
+def init_state(network: Network, costs: int, memory: Any, backup: Critic) -> SolverState:
     """With a network that has learned nothing."""
     return SolverState(
         network=network,
@@ -60,6 +65,8 @@ def init_state(network: Network, costs: int, memory: Any) -> SolverState:
         promised=jnp.zeros((), PLAN),
         optimism=jnp.zeros(RECENT, PLAN),
         memory=memory,
+        backup=backup,
+        evaluated=jnp.zeros((), bool),
     )
 
 

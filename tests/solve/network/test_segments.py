@@ -11,7 +11,9 @@ from sbsrl.belief.ensemble.model import Samples
 from sbsrl.errors import UserError
 from sbsrl.networks import Layer
 from sbsrl.solve.gradient.segment_training import recalled_rows
-from sbsrl.solve.gradient.segments import (
+from sbsrl.solve.gradient.settings import GradientSettings
+from sbsrl.solve.network.episodes import code_of, rows_of
+from sbsrl.solve.network.segments import (
     CODE,
     Segment,
     coded,
@@ -23,8 +25,6 @@ from sbsrl.solve.gradient.segments import (
     values,
     visited,
 )
-from sbsrl.solve.gradient.settings import GradientSettings
-from sbsrl.solve.network.episodes import code_of, rows_of
 from sbsrl.tasks import make_task
 from sbsrl.transitions import Transitions
 

@@ -22,8 +22,8 @@ from ...networks import Network, apply, init_network
 from ...optimisation import descend
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
-from ..network.network_policy import Units, act, standardised
-from ..network.slopes import limited
+from .network_policy import Units, act, standardised
+from .slopes import limited
 
 __all__ = [
     "CODE",
@@ -62,6 +62,8 @@ class Segment(NamedTuple):
     signals: Float[Array, "H n v"]
     """Reward, costs and uncertainty of every step, in units of what each is worth per step."""
     last: Float[Array, "n dx"]
+    memory: Any
+    """What the rows remember at the end."""
 
 
 def init_critic(key: PRNGKey, size: int, signals: int, width: int) -> Critic:
@@ -90,6 +92,7 @@ def follow(
     units: Units,
     rows: Rows,
     x: Float[Array, "n dx"],
+    memory: Any,
     problem: Problem,
     scale: Float[Array, " v"],
     steps: int,
@@ -98,7 +101,9 @@ def follow(
     key: PRNGKey,
     steepest: float = 0.0,
 ) -> Segment:
-    """So many steps of the policy on every row. Everything can be differentiated with respect to the network.
+    """So many steps of the policy on every row, from what it remembers on.
+
+    Everything can be differentiated with respect to the network.
 
     `steepest` limits slopes (`slopes.limited`).
     """
@@ -108,17 +113,17 @@ def follow(
     noises = rows.noises(noise_key, steps, training)
 
     @jax.checkpoint
-    def step(x: Array, now: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
-        hand, noise = now
+    def step(carry: tuple[Array, Any], now: tuple[Array, Array]) -> tuple[tuple[Array, Any], tuple[Array, Array]]:
+        (x, memory), (hand, noise) = carry, now
         x = limited(x, units.std, steepest)
         a = act(network, units, x, hand)
-        moved, uncertainty = rows.steps(x, a, noise)
+        moved, uncertainty, memory = rows.advanced(x, a, noise, memory)
         earned = moved.rewards if problem.objective is None else jax.vmap(problem.objective)(x, a, moved.states)
         signals = jnp.concatenate([earned[:, None], moved.costs, uncertainty[:, None]], axis=1)
-        return moved.states, (x, signals / scale[None])
+        return (moved.states, memory), (x, signals / scale[None])
 
-    last, (states, signals) = jax.lax.scan(step, x, (hands, noises))
-    return Segment(states, signals, last)
+    (last, memory), (states, signals) = jax.lax.scan(step, (x, memory), (hands, noises))
+    return Segment(states, signals, last, memory)
 
 
 def targets(
@@ -182,14 +187,21 @@ def visited(
     horizon: int,
     steps: int,
     key: PRNGKey,
-) -> Float[Array, "n dx"]:
-    """A state of the policy's own episode for every row, each at the beginning of another segment of it."""
+) -> tuple[Float[Array, "n dx"], Any]:
+    """A state of the policy's own episode for every row, each at the beginning of another segment of it.
+
+    With it comes what the row remembers there.
+    """
     parts = max(horizon // steps, 1)
     unit = jnp.ones(2 + len(problem.aggregations), PLAN)
 
-    def part(x: Array, key: PRNGKey) -> tuple[Array, Array]:
-        return follow(network, units, rows, x, problem, unit, steps, 0.0, False, key).last, x
+    def part(now: tuple[Array, Any], key: PRNGKey) -> tuple[tuple[Array, Any], tuple[Array, Any]]:
+        x, memory = now
+        segment = follow(network, units, rows, x, memory, problem, unit, steps, 0.0, False, key)
+        return (segment.last, segment.memory), now
 
-    _, states = jax.lax.scan(part, starts, jax.random.split(key, parts))
     n = starts.shape[0]
-    return states[jnp.arange(n) % parts, jnp.arange(n)]
+    _, each = jax.lax.scan(part, (starts, rows.begun(n)), jax.random.split(key, parts))
+    own = lambda leaf: leaf[jnp.arange(n) % parts, jnp.arange(n)]  # noqa: E731
+    chosen: tuple[Array, Any] = jax.tree.map(own, each)
+    return chosen
