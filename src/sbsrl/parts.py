@@ -100,6 +100,9 @@ SOLVERS = {
     "gradient": Part(
         "trains a network by gradients through every sample", "sbsrl.solve.gradient.settings", "GradientSettings"
     ),
+    "actor-critic": Part(
+        "trains a network with critics for every sample", "sbsrl.solve.actor_critic.settings", "ActorCriticSettings"
+    ),
     "slsqp": Part("searches the task's policies by quadratic programs", "sbsrl.solve.slsqp", "SLSQPSettings"),
     "evolution": Part("searches the task's policies by iCEM", "sbsrl.solve.policy_search", "EvolutionSettings"),
 }

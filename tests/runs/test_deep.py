@@ -129,6 +129,7 @@ def test_a_killed_process_resumes_exactly(moment, whole, tmp_path, left):
     assert left(out) == whole[2]
 
 
+AC = {"updates": 3, "first_fit": 3, "rollouts": 2, "critic_updates": 2, "cloning_updates": 100}
 WAYS = {
     "mean": ("mean", {}),
     "mbpo": ("mbpo", {}),
@@ -136,6 +137,8 @@ WAYS = {
     "actsafe": ("actsafe", {"actsafe_episodes": 1}),
     "monitor": ("sbsrl", {"monitor": 5}),
     "sooper under watch": ("sooper", {"monitor": 5}),
+    "actor-critic": ("sbsrl", {"solver": "actor-critic", **AC}),
+    "sooper with the actor-critic": ("sooper", {"solver": "actor-critic", **AC}),
 }
 
 

@@ -318,9 +318,9 @@ PRESETS = {
         "method.samples": 10,
         "ensemble.cost_cap": 3.0,
         "ensemble.online_updates": 100,
-        "gradient.robust": True,
+        "solver.robust": True,
+        "solver.check_starts": 8,
         "gradient.each": 1,
-        "gradient.check_starts": 8,
     },
 }
 """What the task sets, by preset; `cpu` holds for all."""

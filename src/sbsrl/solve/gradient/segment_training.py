@@ -17,15 +17,15 @@ from ...problem import Problem
 from ...types import PRNGKey, Scalar
 from ..network.domain import Domain
 from ..network.episodes import code_of, rows_of
-from ..network.forecast import Forecast, constraints, forecast, missing, spread_starts
-from ..network.improver import OPTIMISER, Trained, Weights, information_unit, signal_units, weights_of
-from ..network.lagrangian import pressure, updated
+from ..network.forecast import Forecast, forecast, spread_starts
+from ..network.improver import OPTIMISER, Trained, information_unit, signal_units, weights_of
 from ..network.network_policy import Units
-from ..network.segments import Critic, Segment, coded, follow, init_critic, learn_values, segment_returns, visited
+from ..network.pressures import Pressures, followed, pressures
+from ..network.segments import Critic, Segment, anew, coded, follow, init_critic, learn_values, segment_returns, visited
 from .choices import GradientChoices
 from .whole import Sizes, sizes_of, starts_of
 
-__all__ = ["Cuts", "Pressures", "Segments", "pressures", "recalled_rows", "recalled_starts", "train_segments"]
+__all__ = ["Cuts", "Segments", "recalled_rows", "recalled_starts", "train_segments"]
 
 
 class Cuts(NamedTuple):
@@ -89,17 +89,6 @@ class Segments:
         return jnp.where(jnp.asarray(recalled_starts(self._sizes, self._cuts))[None, :, None], states, starts)
 
 
-def followed(
-    problem: Problem, trained: Trained, seen: Forecast, weights: Weights, bounds: Float[Array, " k"]
-) -> Trained:
-    """With multipliers that have followed the constraints by one step."""
-    g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
-    eta, limit = weights.multiplier_rate, weights.multiplier_limit
-    multipliers = updated(weights.kind, trained.multipliers, g, eta, limit)
-    curiosity = jnp.where(problem.threshold > 0, updated(weights.kind, trained.curiosity, lacking, eta, limit), 0)
-    return trained._replace(multipliers=multipliers, curiosity=curiosity)
-
-
 RECALLED = 2
 """Segments from a state of the data until another one is taken."""
 
@@ -114,32 +103,6 @@ def recalled_rows(sizes: Sizes, cuts: Cuts, samples: int) -> Bool[np.ndarray, " 
     """The same, of all rows."""
     chosen = recalled_starts(sizes, cuts)
     return np.concatenate([np.tile(chosen[: sizes.each], samples), chosen[sizes.each :]])
-
-
-class Pressures(NamedTuple):
-    """What a little more of each thing is worth in the objective, besides the reward."""
-
-    costs: Float[Array, "S k"]
-    information: Scalar
-    """Of a unit of J_s. Positive where more is wanted, negative where the policy is to stay near the data."""
-
-
-def pressures(
-    problem: Problem, seen: Forecast, trained: Trained, weights: Weights, bounds: Float[Array, " k"], unit: float
-) -> Pressures:
-    """From whole episodes, at the multipliers as they are. `unit` is that of J_s.
-
-    The exploration constraint is measured in its threshold and the trust region in its bound, as in `train`.
-    """
-    g, lacking = constraints(problem, seen.costs, bounds), missing(problem, seen.information)
-    each = pressure(weights.kind, trained.multipliers, g, weights.curvature) * weights.total / max(len(g), 1)
-    if problem.constraint != "each":
-        each = jnp.broadcast_to(each / max(len(seen.costs), 1), seen.costs.shape)
-    wanted = jnp.where(problem.threshold > 0, pressure(weights.kind, trained.curiosity, lacking, weights.curvature), 0)
-    wanted = unit * wanted / jnp.where(problem.threshold > 0, problem.threshold, 1)
-    slope = unit * weights.trust_weight / weights.trust if weights.trust else 0.0
-    near = jnp.where(seen.information > weights.trust, slope, 0.0)
-    return Pressures(each, (wanted - near).astype(PLAN))
 
 
 @eqx.filter_jit
@@ -200,10 +163,3 @@ def train_segments(
     carry = (trained.network, trained.moments, critic, *first, begun)
     (network, moments, critic, *_), _ = jax.lax.scan(update, carry, (starts, jax.random.split(key, sizes.updates)))
     return network, moments, critic
-
-
-def anew(over: Bool[Array, " n"], begun: Any, memory: Any) -> Any:
-    """What rows remember: what they do at the beginning, where an episode is over."""
-    return jax.tree.map(
-        lambda first, now: jnp.where(over.reshape(-1, *[1] * (now.ndim - 1)), first, now), begun, memory
-    )

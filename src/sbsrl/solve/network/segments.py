@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ..._jax import PLAN
 from ...belief.protocol import Rows
@@ -29,6 +29,7 @@ __all__ = [
     "CODE",
     "Critic",
     "Segment",
+    "anew",
     "coded",
     "follow",
     "init_critic",
@@ -205,3 +206,10 @@ def visited(
     own = lambda leaf: leaf[jnp.arange(n) % parts, jnp.arange(n)]  # noqa: E731
     chosen: tuple[Array, Any] = jax.tree.map(own, each)
     return chosen
+
+
+def anew(over: Bool[Array, " n"], begun: Any, memory: Any) -> Any:
+    """What rows remember: what they do at the beginning, where an episode is over."""
+    return jax.tree.map(
+        lambda first, now: jnp.where(over.reshape(-1, *[1] * (now.ndim - 1)), first, now), begun, memory
+    )

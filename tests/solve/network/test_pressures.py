@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from known_problems import Parametric, known, make_problem, solver
 
-from sbsrl.solve.gradient.segment_training import pressures
 from sbsrl.solve.network.forecast import Forecast, missing
 from sbsrl.solve.network.improver import Trained, information_unit, weights_of
+from sbsrl.solve.network.pressures import pressures
 
 HORIZON = 8
 
