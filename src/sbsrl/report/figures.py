@@ -78,6 +78,9 @@ def _module(name: str) -> Callable[[Request], dict[str, bytes]]:
 
 
 FIGURES = {
+    "flagship": Figure(
+        "the method in one picture: a race car on every sample and in truth, before and after", _module("flagship")
+    ),
     "gp-safety": Figure(
         "all methods on pendulum and cartpole: returns, violations, learning curves", _module("gp_safety")
     ),
