@@ -42,7 +42,7 @@ evidence: env
 	$(BIN)/sbsrl reproduce gp-choices --seeds 3
 
 deep: env
-	set -e; for figure in deep-mean car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
+	set -e; for figure in flagship deep-mean car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
 
 theorems: env
 	$(BIN)/sbsrl reproduce theorems
