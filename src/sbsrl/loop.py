@@ -289,7 +289,7 @@ def _watched(experiment: Experiment, context: Context, policy: Policy, memory: A
     assert isinstance(solver, Preparing)
     return Monitored(
         policy=policy,
-        prior=solver.learned(memory)["prior"],
+        prior=solver.learned(memory)["offline"],
         samples=samples,
         budgets=jnp.asarray(np.array([cost.budget for cost in task.costs], PLAN)),
         aggregations=tuple(cost.aggregation for cost in task.costs),

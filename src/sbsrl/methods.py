@@ -14,14 +14,14 @@ from .errors import UserError, unknown
 from .model import Model
 from .parts import Cloning
 from .policy import Policy
-from .problem import Only, Problem, Switch, at_many
+from .problem import Only, Problem, SwitchRule, at_many
 from .settings import MethodSettings, Settings
 from .shape import episode_shape
 from .solve.protocol import Solution
 from .task import Task
 from .theory.exploration import exploration_threshold
 from .types import Action, PRNGKey, Scalar, State
-from .validation import Number, Whole, declared
+from .validation import Number, Switch, Whole, declared
 
 __all__ = [
     "CONTROL",
@@ -254,6 +254,9 @@ class SooperSettings(MethodSettings):
         Number(0), 0.05, "share of every budget that a unit of uncertainty J_sigma adds to the predicted costs"
     )
     optimism: float = declared(Number(0), 1.0, "reward that a unit of uncertainty J_sigma adds while it plans")
+    planned: bool = declared(
+        Switch(), True, "whether plans know that episodes go over to the prior policy, for what that is worth"
+    )
 
 
 def sooper(context: Context) -> Problem:
@@ -266,10 +269,9 @@ def sooper(context: Context) -> Problem:
     assert isinstance(method, SooperSettings)
     budgets = np.array([cost.budget for cost in context.task.costs])
     curious = 0.0 if context.final else method.optimism
-    switch = Switch(
-        jnp.asarray(budgets, PLAN), jnp.asarray(method.pessimism * np.abs(budgets), PLAN), jnp.asarray(curious, PLAN)
-    )
-    return replace(mbpo(context), switch=switch)
+    pessimism = jnp.asarray(method.pessimism * np.abs(budgets), PLAN)
+    rule = SwitchRule(jnp.asarray(budgets, PLAN), pessimism, jnp.asarray(curious, PLAN), jnp.asarray(method.planned))
+    return replace(mbpo(context), switch=rule)
 
 
 def _check_sooper(task: Task, settings: Settings) -> None:

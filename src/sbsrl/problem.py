@@ -31,7 +31,7 @@ __all__ = [
     "Only",
     "Penalties",
     "Problem",
-    "Switch",
+    "SwitchRule",
     "Trajectories",
     "excess",
     "explored",
@@ -79,7 +79,7 @@ class Only(eqx.Module):
         return self.model
 
 
-class Switch(NamedTuple):
+class SwitchRule(NamedTuple):
     """When episodes go over to the prior policy (SOOPER): where what was charged and its cost-to-go reach a budget."""
 
     budgets: Float[Array, " k"]
@@ -87,6 +87,8 @@ class Switch(NamedTuple):
     """What a unit of uncertainty adds to each cost."""
     optimism: Scalar
     """What a unit of uncertainty adds to the reward, until an episode goes over."""
+    planned: Flag
+    """Whether episodes of models go over, too, or those of the true system only."""
 
 
 class Problem(eqx.Module):
@@ -115,7 +117,7 @@ class Problem(eqx.Module):
     key: PRNGKey
     """Of the noise of samples that draw their next state."""
     constraint: Constraint = eqx.field(static=True, default="each")
-    switch: Switch | None = None
+    switch: SwitchRule | None = None
     """If not None, episodes of all models go over to the prior policy; only solvers that have one can plan so."""
 
     def demanding(self, threshold: Scalar, steps: int | Index) -> "Problem":

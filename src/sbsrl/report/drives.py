@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._jax import EXACT, PLAN
-from ..belief.protocol import Rows, SideBySide, Steps
+from ..belief.protocol import Forgetful, Rows, SideBySide, Steps
 from ..policy import Observant, Policy
 from ..task import Equations
 from ..tasks.race_car import COMMAND, FRAMES, MASS, NEWEST, SIZE
@@ -58,7 +58,7 @@ class Drives(NamedTuple):
         return int(np.argmax(self.totals.mean(axis=1)))
 
 
-class _Truth(eqx.Module):
+class _Truth(Forgetful, eqx.Module):
     """The true equations as models side by side, one for each row."""
 
     equations: Equations = eqx.field(static=True)
@@ -102,12 +102,13 @@ def _drive(
     models: int = 1,
 ) -> Drives:
     """An episode of every row, whose starts are sorted by model. Every row has a policy with a memory of its own."""
-    step, noises = eqx.filter_jit(rows.steps), rows.noises(key, horizon, training=False)
+    step, noises = eqx.filter_jit(rows.advanced), rows.noises(key, horizon, training=False)
     x, memories = jnp.asarray(starts, precision), _joined([policy.init()] * len(starts))
+    own = rows.begun(len(starts))
     states, rewards, costs = [np.asarray(x)], [], []
     for noise, now in zip(noises, jax.random.split(key, horizon), strict=True):
         actions, memories = _act(policy, x.astype(EXACT), memories, now)
-        moved, _ = step(x, actions.astype(precision), noise)
+        moved, _, own = step(x, actions.astype(precision), noise, own)
         memories = _observe(policy, memories, moved)
         x = moved.states
         states.append(np.asarray(x))
@@ -148,7 +149,7 @@ def believed_charge(samples: SideBySide, places: Float[np.ndarray, "p 2"]) -> Fl
     n, p = len(samples), len(places)
     rows, x = samples.beside(p, 0), jnp.asarray(np.tile(_passing(places), (n, 1)), PLAN)
     noise = rows.noises(jax.random.key(0), 1, training=False)[0]
-    moved, _ = eqx.filter_jit(rows.steps)(x, jnp.zeros((n * p, COMMAND), PLAN), noise)
+    moved, *_ = eqx.filter_jit(rows.advanced)(x, jnp.zeros((n * p, COMMAND), PLAN), noise, rows.begun(n * p))
     return np.asarray(moved.costs[:, 0], float).reshape(n, p) / (0.5 * MASS * SPEED**2)
 
 

@@ -81,7 +81,7 @@ def test_the_worst_sample_decides_or_the_mean_does(how, expected):
 
 
 def test_information_is_gathered_if_it_is_demanded():
-    """A push a earns a and teaches (1 - a) / 2: if 6 of 8 are demanded, the best is a = -1/2, which earns -4. Within 25 %."""
+    """A push a earns a and teaches (1 - a) / 2: with 6 of 8 demanded, a = -1/2 is best and earns -4. To 25 %."""
     model = known(lambda x, a: x, lambda x, a, y: a[0], lambda x, a, y: 0 * x)
     problem = make_problem(model, None, 1.0, HORIZON, threshold=6.0, uncertainty=lambda x, a: (1 - a[0]) / 2)
     chosen = solver()

@@ -10,7 +10,7 @@ from known_problems import Beside, Switching, known, make_problem, solver, two_s
 from sbsrl.monitor import INTERVENED
 from sbsrl.networks import init_network
 from sbsrl.policy import Observant, told
-from sbsrl.problem import Switch
+from sbsrl.problem import SwitchRule
 from sbsrl.solve.network.backup import Backup, Filtered, Pessimistic, evaluate_prior, goes_over, switched
 from sbsrl.solve.network.forecast import forecast
 from sbsrl.solve.network.network_policy import NetworkPolicy, constant
@@ -35,8 +35,8 @@ def backup(reward, cost, prior=-1.0):
     return Backup(network(prior), critic(reward, cost), units(), jnp.ones(3, jnp.float32), HORIZON)
 
 
-def switch(pessimism=0.0, optimism=0.0, budget=BUDGET):
-    return Switch(*(jnp.asarray(v, jnp.float32) for v in ([budget], [pessimism], optimism)))
+def switch(pessimism=0.0, optimism=0.0, budget=BUDGET, planned=True):
+    return SwitchRule(*(jnp.asarray(v, jnp.float32) for v in ([budget], [pessimism], optimism)), jnp.asarray(planned))
 
 
 def sooper_problem(samples, budget=BUDGET, pessimism=0.0, optimism=0.0, uncertainty=0.0):

@@ -40,9 +40,9 @@ from .rollouts import Rollout, roll, stochastic
 __all__ = ["Course", "Learned", "Sizes", "Soft", "Sources", "fit_critics", "init_soft", "train"]
 
 SOFT = optax.scale_by_adam()
-SOFT_RATE, FIRST_TEMPERATURE, LEAST_STD = 1e-3, 0.01, 0.05
-TEMPERATURES = (-12.0, 2.0)
-"""Of their logarithm."""
+SOFT_RATE, FIRST_TEMPERATURE = 1e-3, 0.01
+STDS, TEMPERATURES = (-3.0, 0.0), (-12.0, 2.0)
+"""Between which the logarithms of standard deviations and temperature stay."""
 RAMP = 0.25
 """Share of the trust region beyond it at which it presses in full."""
 
@@ -279,7 +279,8 @@ def _actor(
     surplus = -log_density - setting.sizes.entropy  # of the entropy: where it is too large, the temperature falls
     before = (soft.log_std, soft.log_temperature)
     (log_std, log_temperature), soft_moments = descend(SOFT, (slopes[1], surplus), soft.moments, before, SOFT_RATE)
-    soft = Soft(jnp.clip(log_std, float(np.log(LEAST_STD)), 0.0), jnp.clip(log_temperature, *TEMPERATURES), soft_moments)
+    log_std, log_temperature = jnp.clip(log_std, *STDS), jnp.clip(log_temperature, *TEMPERATURES)
+    soft = Soft(log_std, log_temperature, soft_moments)
     trained = followed(setting.problem, trained, seen, weights, setting.bounds)
     return Learned(trained._replace(network=network, moments=moments), learned.critics, soft), seen
 

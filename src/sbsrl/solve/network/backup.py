@@ -24,7 +24,7 @@ from ...model import Model
 from ...monitor import INTERVENED
 from ...networks import Network
 from ...policy import Metrics
-from ...problem import Problem, Switch
+from ...problem import Problem, SwitchRule
 from ...types import Action, Flag, Index, PRNGKey, State
 from .episodes import rows_of
 from .network_policy import NetworkPolicy, Units, act
@@ -66,7 +66,7 @@ class Backup(eqx.Module):
 
 
 def goes_over(
-    switch: Switch, charged: Float[Array, "n k"], costs: Float[Array, "n k"], rest: Float[Array, "n k"]
+    switch: SwitchRule, charged: Float[Array, "n k"], costs: Float[Array, "n k"], rest: Float[Array, "n k"]
 ) -> Bool[Array, " n"]:
     """Whether what was charged, the pessimistic costs of a step and the rest after it reach a budget."""
     return jnp.any(charged + costs + rest >= switch.budgets[None], axis=1)
@@ -76,7 +76,7 @@ class Pessimistic(eqx.Module):
     """Rows whose costs are higher where they are uncertain."""
 
     rows: Rows
-    switch: Switch
+    switch: SwitchRule
 
     def noises(self, key: PRNGKey, steps: int, training: bool) -> Float[Array, "T n z"]:
         return self.rows.noises(key, steps, training)
@@ -106,7 +106,7 @@ class SwitchedRows(eqx.Module):
     """Rows that go over to the prior policy."""
 
     rows: Pessimistic
-    switch: Switch
+    switch: SwitchRule
     backup: Backup
 
     @property
@@ -126,7 +126,7 @@ class SwitchedRows(eqx.Module):
         moved, uncertainty, inner = self.rows.advanced(x, a, noise, memory.inner)
         left = (self.backup.horizon - 1 - memory.t).astype(PLAN)
         rest = left[:, None] * self.backup.rates(moved.states)[:, 1:-1]
-        over = memory.over | goes_over(self.switch, memory.charged, moved.costs, rest)
+        over = memory.over | (goes_over(self.switch, memory.charged, moved.costs, rest) & self.switch.planned)
         rates = self.backup.rates(x)
         y = jnp.where(over[:, None], x, moved.states)
         rewards = jnp.where(over, rates[:, 0], moved.rewards + self.switch.optimism * uncertainty)
@@ -139,7 +139,7 @@ class Switched(eqx.Module):
     """Samples whose episodes go over to the prior policy."""
 
     samples: SideBySide
-    switch: Switch
+    switch: SwitchRule
     backup: Backup
 
     def __len__(self) -> int:
@@ -208,7 +208,7 @@ class Filtered(eqx.Module):
     backup: Backup
     model: Model
     uncertainty: Uncertainty
-    switch: Switch
+    switch: SwitchRule
 
     def init(self) -> Spent:
         return Spent(jnp.zeros(len(self.switch.budgets), PLAN), jnp.zeros((), jnp.int32))

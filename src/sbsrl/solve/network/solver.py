@@ -57,7 +57,7 @@ class NetworkSolver:
             state = state._replace(network=network, cloned=network, played=network)
         problem = problem.demanding(jnp.zeros((), PLAN), problem.steps)
         found = OfflinePhase(self.choices, self._gate, self._block).improved(problem, state, key)
-        return found.state, {
+        return found.state._replace(prior=found.state.network), {
             "offline_updates": found.blocks * self.choices.rounds * self.choices.updates,
             "clone_score": found.first.score,
             "offline_score": found.top.score,
@@ -66,7 +66,7 @@ class NetworkSolver:
 
     def learned(self, state: SolverState) -> dict[str, NetworkPolicy]:
         """The clone, and what became of it offline."""
-        networks = {"prior": state.cloned, "offline": state.network}
+        networks = {"prior": state.cloned, "offline": state.prior}
         return {name: NetworkPolicy(network, self.domain.units) for name, network in networks.items()}
 
     def solve(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[Solution, SolverState]:
@@ -145,7 +145,7 @@ class NetworkSolver:
 
     def _backup(self, problem: Problem, state: SolverState) -> Backup:
         scale = signal_units(problem, self.domain, weights_of(self.choices, self.domain.return_scale))
-        return Backup(state.cloned, state.backup.network, self.domain.units, scale, self.domain.horizon)
+        return Backup(state.prior, state.backup.network, self.domain.units, scale, self.domain.horizon)
 
     def _evaluated(self, problem: Problem, state: SolverState, key: PRNGKey) -> SolverState:
         """With critics of the prior policy that know the models of this episode, where anybody asks them."""

@@ -26,7 +26,9 @@ class SolverState(NamedTuple):
     """The mean over the samples, which are drawn anew: none of the new ones is one of the old."""
     curiosity: Scalar
     cloned: Network
-    """The prior policy."""
+    """Of the behaviour of the data."""
+    prior: Network
+    """What the offline phase made of it: the prior policy of filters and monitors."""
     proven: Proven
     """Policies that passed the check and then really cost little."""
     played: Network
@@ -58,6 +60,7 @@ def init_state(network: Network, costs: int, memory: Any, backup: Critic) -> Sol
         multipliers=jnp.zeros(costs, PLAN),
         curiosity=jnp.zeros((), PLAN),
         cloned=network,
+        prior=network,
         proven=nothing_proven(network, costs),
         played=network,
         origin=jnp.asarray(CLONED, jnp.int32),
