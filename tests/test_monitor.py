@@ -55,6 +55,14 @@ def test_one_sample_that_exceeds_the_budget_is_enough():
     assert all(played(monitored(prices(0.1, 0.5), 3.0), 0.1)[0])
 
 
+def test_a_prior_policy_that_is_worse_does_not_take_over():
+    """All would exceed the budget; to be idle is cheaper than to be half busy, to be busy dearer."""
+    for prior, better in ((IDLE, True), (BUSY, False)):
+        policy = monitored(prices(1.0), 3.0)
+        policy = Monitored(Always(0.0), prior, policy.samples, policy.budgets, policy.aggregations, HORIZON, 1)
+        assert all(played(policy, 1.0)[0]) == better
+
+
 def test_a_budget_that_is_just_kept_is_kept():
     assert not any(played(monitored(prices(0.25), 2.0), 0.25)[0])
 

@@ -1,7 +1,8 @@
 """A monitor: it looks ahead during an episode, and hands over to the prior policy before the budget is exceeded.
 
 Every few steps the rest of the episode is predicted on every sample. If on any of them the cost so far and the rest
-together exceed a budget, the prior policy acts for the rest of the episode.
+together exceed a budget, the prior policy acts for the rest of the episode, unless by the same prediction that would
+cost more.
 """
 
 from typing import Any, NamedTuple
@@ -86,21 +87,20 @@ def _act(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> tuple[Acti
 
 
 def _exceeds(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> Flag:
-    """Whether the episode would cost more than a budget on one of the samples, if the policy went on."""
+    """Whether the episode would cost more than a budget on one of the samples if the policy went on, and no more than
+    that under the prior policy."""
+    own = _excess(monitor, monitor.policy, state.policy, x, state, key)
+    instead = _excess(monitor, monitor.prior, state.prior, x, state, key)
+    return ~(own <= 0) & ~(instead > own)  # what is not a number is not within the budget
+
+
+def _excess(monitor: Monitored, policy: Policy, memory: Any, x: State, state: Watch, key: PRNGKey) -> Float[Array, ""]:
+    """By how much the dearest sample exceeds a budget in the end, if this policy acts from now on."""
     end = jnp.asarray(monitor.horizon, jnp.int32)
     costs = final_costs(
-        monitor.samples,
-        monitor.policy,
-        state.policy,
-        x,
-        state.costs,
-        state.t,
-        end,
-        monitor.horizon,
-        monitor.aggregations,
-        key,
+        monitor.samples, policy, memory, x, state.costs, state.t, end, monitor.horizon, monitor.aggregations, key
     )
-    return ~jnp.all(costs <= monitor.budgets[None])  # what is not a number is not within it
+    return jnp.max(costs - monitor.budgets[None])
 
 
 @eqx.filter_jit

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from made_up_records import make_record
 
-from sbsrl.report import car, deep_calibration, deep_mean
+from sbsrl.report import car, deep_baselines, deep_calibration, deep_mean
 from sbsrl.report.deep_arms import BINDING, WORLDS, arm, oracle, oracle_of, with_prior, world_of
 from sbsrl.report.deep_study import Run, Study, _best, _scale, deep_table
 from sbsrl.report.figures import FIGURES, Request
 
 ARMS = {
     "deep-mean": lambda: [each for world in WORLDS.values() for each in deep_mean.arms(world)],
+    "deep-baselines": lambda: [each for world in WORLDS.values() for each in deep_baselines.arms(world).values()],
     "car": car.arms,
     "deep-calibration": lambda: list(
         dict.fromkeys(
@@ -26,7 +27,7 @@ ARMS = {
         )
     ),
 }
-MODULES = {"deep-mean": deep_mean, "car": car, "deep-calibration": deep_calibration}
+MODULES = {"deep-mean": deep_mean, "deep-baselines": deep_baselines, "car": car, "deep-calibration": deep_calibration}
 
 
 def episode(number, true_cost, true_return, cost, **metrics):

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from ..record import Record
 from ..runs.config import versions_now
 from ..runs.folder import RunFolder
-from ..runs.study import STUDIES, Arm, folder_of, run_study
+from ..runs.study import STUDIES, Arm, folder_of, peak_memory, run_study
 from .canvas import png
 from .deep_arms import oracle_of, with_prior
 from .figures import Request
@@ -50,6 +51,13 @@ class Run(NamedTuple):
     records: Sequence[Record]
     offline: Mapping[str, float]
     """What the offline phase reported."""
+    memory: float = np.nan
+    """Bytes that its process had used at most when it ended."""
+
+    @property
+    def seconds(self) -> float:
+        """Of the offline phase and of all episodes; judging is left out."""
+        return self.offline.get("seconds", 0.0) + sum(r.seconds for r in self.records)
 
     @property
     def budget(self) -> float:
@@ -170,6 +178,8 @@ METRICS = (
     "true_return",
     "true_cost",
     "true_violations",
+    "true_interventions",
+    "intervened",
     "origin",
     "checks",
     "undone",
@@ -204,13 +214,17 @@ def run_deep(request: Request, arms: Sequence[Arm], numbers: Numbers = UNSEEN) -
     known = run_study(references.values(), seeds[:1], request.preset, STUDIES, request.workers)
     runs = {
         arm: [
-            Run(prior, seed, records, RunFolder.open(folder_of(each, seed, request.preset, STUDIES)).offline())
+            _run(prior, seed, records, folder_of(each, seed, request.preset, STUDIES))
             for prior, each in zip(priors, many, strict=True)
             for seed, records in zip(seeds, found[each], strict=True)
         ]
         for arm, many in expanded.items()
     }
     return Study(runs, {each: _best(known[arm][0]) for each, arm in references.items()})
+
+
+def _run(prior: int, seed: int, records: Sequence[Record], folder: Path) -> Run:
+    return Run(prior, seed, records, RunFolder.open(folder).offline(), peak_memory(folder))
 
 
 def _best(records: Sequence[Record]) -> float:
@@ -243,7 +257,7 @@ def deep_table(study: Study, arms: Iterable[Arm]) -> str:
 
 def _row(study: Study, arm: Arm) -> tuple[str, ...]:
     runs = study.runs[arm]
-    seconds = [run.offline.get("seconds", 0.0) + sum(r.seconds for r in run.records) for run in runs]
+    seconds = [run.seconds for run in runs]
     affected = sum(run.violating_policies > 0 for run in runs)
     episodes = sum(len(run.records) for run in runs)
     return (

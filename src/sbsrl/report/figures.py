@@ -95,6 +95,10 @@ FIGURES = {
         "networks: a constraint on every sample against one on their mean, on race car and cartpole",
         _module("deep_mean"),
     ),
+    "deep-baselines": Figure(
+        "networks: sbsrl with both solvers, its mean, mbpo, sooper and the monitor, on race car and cartpole",
+        _module("deep_baselines"),
+    ),
     "car": Figure("the race car from 25,000 transitions over 75 episodes", _module("car")),
     "deep-calibration": Figure(
         "networks: what makes samples cover the true cost, piece by piece", _module("deep_calibration")

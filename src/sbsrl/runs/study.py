@@ -12,9 +12,10 @@ from concurrent.futures import as_completed
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from typing import Any, NamedTuple
 
-from ..atomic import disk
+from ..atomic import disk, write_atomically
 from ..data_sources import given_content
 from ..errors import UserError
 from ..imports import closure, modules, source_of
@@ -32,7 +33,7 @@ from .folder import RunFolder
 from .shared_phase import SharedPhase
 from .train import resume, train
 
-__all__ = ["STUDIES", "Arm", "Runs", "folder_of", "run_study"]
+__all__ = ["STUDIES", "Arm", "Runs", "folder_of", "peak_memory", "run_study"]
 
 STUDIES = Path("runs") / "study"
 """Where the runs of studies are kept."""
@@ -104,13 +105,31 @@ def _finish(spec: Specification, folder: Path) -> None:
         resume(folder)
     else:
         train(spec, folder, shared=shared_phase(spec, folder.parent))
+    peak = getrusage(RUSAGE_SELF).ru_maxrss * 1024
+    write_atomically(folder / USAGE, json.dumps({"peak_bytes": peak}).encode())
+
+
+USAGE = "usage.json"
+
+
+def peak_memory(folder: Path) -> float:
+    """Bytes that the process of a run had used at most when it ended, runs before it included; NaN if nobody knows."""
+    try:
+        return float(json.loads((folder / USAGE).read_text())["peak_bytes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return float("nan")
 
 
 def shared_phase(spec: Specification, home: Path) -> SharedPhase | None:
-    """What runs of a study share that have equal settings and code, whatever their method and seed; None: nothing."""
+    """What runs of a study share whose offline phase depends on equal settings and code; None: nothing.
+
+    Of the method's settings these are the samples and the tightening, whatever the method.
+    """
     if spec.settings.run.offline_seed < 0:
         return None
-    return SharedPhase(home / "offline" / f"{spec.task}-{settings_digest(spec)}")
+    plain = spec.settings.plain()
+    plain["method"] = {name: plain["method"][name] for name in ("samples", "tightening")}
+    return SharedPhase(home / "offline" / f"{spec.task}-{_digest(spec, plain)}")
 
 
 def _complete(folder: Path) -> bool:
@@ -130,7 +149,12 @@ def run_name(spec: Specification) -> str:
 
 def settings_digest(spec: Specification) -> str:
     """Of settings, offline data and code."""
-    digest = hashlib.sha256(json.dumps(spec.settings.plain(), sort_keys=True).encode())
+    return _digest(spec, spec.settings.plain())
+
+
+def _digest(spec: Specification, plain: Mapping[str, Any]) -> str:
+    """The same with these settings."""
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode())
     if spec.settings.run.data and not is_recipe(spec.settings.run.data):
         digest.update(given_content(spec.experiment().task, spec.settings.run.data))
     digest.update(code_digest(spec.task, spec.settings.belief.name, spec.settings.solver.name).encode())

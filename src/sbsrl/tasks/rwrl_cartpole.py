@@ -147,6 +147,8 @@ PRESETS = {
         "solver.margin": 0.05,
         "solver.offline_blocks": 50,
         "solver.offline_patience": 50,
+        "actor-critic.rounds": 2,
+        "actor-critic.offline_blocks": 30,
         "actor-critic.policy_rate": 3e-4,
         "actor-critic.anchor": 0.0,
         "actor-critic.multiplier_rate": 0.01,

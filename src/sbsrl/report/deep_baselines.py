@@ -1,0 +1,186 @@
+"""The figure experiments_with_baselines of the paper: SBSRL with both solvers against mean, MBPO and SOOPER."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..runs.study import Arm
+from .canvas import plt
+from .charts import COLOURS, draw_curves, limit
+from .deep_arms import BINDING, WORLDS, World, arm
+from .deep_study import Numbers, Run, Study, publish, run_deep
+from .expectations import Expectation, expectations_table
+from .figures import Request
+from .statistics import summarise
+
+__all__ = ["arms", "draw", "files"]
+
+NUMBERS = Numbers((601, 602), 6000)
+EPISODES = 25
+LOOKS = 25
+"""Control steps between two looks of the monitor."""
+
+OURS, CRITIC, MEAN, MBPO, SOOPER, PLANNED = "sbsrl", "actor-critic", "mean", "mbpo", "sooper", "sooper, planned"
+WATCHED, WATCHED_MBPO = "sbsrl, monitor", "mbpo, monitor"
+DRAWN = (OURS, CRITIC, MEAN, MBPO, SOOPER)
+"""The others are in the tables."""
+
+
+def arms(world: World) -> dict[str, Arm]:
+    """By label. All begin with the same data and, with the same solver, with the same offline phase."""
+
+    def made(label: str, method: str = "sbsrl", **changes: object) -> Arm:
+        return arm(label, world, method, episodes=EPISODES, **changes)
+
+    return {
+        each.label: each
+        for each in (
+            made(OURS),
+            made(CRITIC, solver="actor-critic"),
+            made(MEAN, "mean"),
+            made(MBPO, "mbpo"),
+            made(SOOPER, "sooper", planned=False),
+            made(PLANNED, "sooper"),
+            made(WATCHED, monitor=LOOKS),
+            made(WATCHED_MBPO, "mbpo", monitor=LOOKS),
+        )
+    }
+
+
+def files(request: Request) -> dict[str, bytes]:
+    """The picture, a page with the numbers, and every episode."""
+    sections = {name: list(arms(world).values()) for name, world in WORLDS.items()}
+    study = run_deep(request, [each for many in sections.values() for each in many], NUMBERS)
+    tables = "\n\n".join(f"{name}:\n\n{_interventions(study, many)}" for name, many in sections.items())
+    text = f"{EXPLAINED}\n\n{expectations_table(_expectations(study))}\n\n{INTERVENTIONS}\n\n{tables}"
+    return publish(request, study, "Against other methods", text, sections, draw)
+
+
+EXPLAINED = (
+    "Top: normalised true return of every executed policy, filters and monitors included. Bottom: its true mean cost "
+    "over 64 initial states; crosses are executed episodes that cost more than the budget. Mean and 95 % percentile "
+    "interval over runs; the last point is the policy that is returned. All methods have the same data, models, "
+    "updates, gate, budget and weight of the penalty; those with the same solver begin with the same offline phase. "
+    f"`{SOOPER}` plans without its switch, as the public configuration for the car does; `{PLANNED}` plans with it. "
+    f"The monitor looks ahead every {LOOKS} steps. What was expected was written down before the runs; whether it was "
+    "met is computed from them."
+)
+INTERVENTIONS = (
+    "Interventions: executed episodes in which the prior policy acted at some time, the share of all steps in which it "
+    "did, and the share of simulated episodes (64 per policy). The price is by how much less the last policies earn "
+    "than without the monitor. Memory is the most that a worker process had used when the run ended."
+)
+
+
+def _interventions(study: Study, compared: Sequence[Arm]) -> str:
+    """One line per arm: who acted, and what a run takes."""
+    head = ("", "episodes with interventions", "share of steps", "simulated", "price", "minutes per run", "memory (GB)")
+    rows = [head, ("---",) * len(head), *(_row(study, each, compared) for each in compared)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _row(study: Study, each: Arm, compared: Sequence[Arm]) -> tuple[str, ...]:
+    runs = study.runs[each]
+    shares = np.concatenate([run.metric("intervened") for run in runs])
+    simulated = np.concatenate([run.metric("true_interventions") for run in runs])
+    plain = next((other for other in compared if f"{other.label}, monitor" == each.label), None)
+    minutes = [run.seconds / 60 for run in runs]
+    return (
+        each.label,
+        f"{np.sum(shares > 0)} of {len(shares)}" if len(shares) else "-",
+        f"{100 * shares.mean():.1f} %" if len(shares) else "-",
+        f"{100 * simulated.mean():.1f} %" if len(simulated) else "-",
+        f"{_price(study, plain, each):.3f}" if plain else "-",
+        f"{min(minutes):.1f} to {max(minutes):.1f}",
+        f"{max(run.memory for run in runs) / 1e9:.1f}",
+    )
+
+
+def _price(study: Study, plain: Arm, watched: Arm) -> float:
+    return float(study.late(plain).mean() - study.late(watched).mean())
+
+
+def _expectations(study: Study) -> Iterator[Expectation]:
+    for world in WORLDS.values():
+        yield _fewest(study, world)
+        yield _not_below_sooper(study, world)
+        yield _critic_learns(study, world)
+        yield _monitor_removes(study, world)
+        if world == BINDING:
+            yield _unsafe_without_pessimism(study, world)
+
+
+def _fewest(study: Study, world: World) -> Expectation:
+    """Of all that have no monitor."""
+    compared = arms(world)
+    counts = {name: study.violating(compared[name]) for name in (OURS, CRITIC, MEAN, MBPO, SOOPER, PLANNED)}
+    others = min(count for name, count in counts.items() if name not in (OURS, CRITIC))
+    expected = f"{world.name}: no method executes fewer violating policies than {OURS}"
+    found = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return Expectation(expected, f"{found} of {study.policies(compared[OURS])}", counts[OURS] <= others)
+
+
+def _not_below_sooper(study: Study, world: World) -> Expectation:
+    """By the mean over the last episodes, and where both are as safe."""
+    compared = arms(world)
+    ours, theirs = (study.late(compared[name]) for name in (OURS, SOOPER))
+    safe = study.violating(compared[OURS]) <= study.violating(compared[SOOPER])
+    expected = f"{world.name}: {OURS} earns no less than {SOOPER} at the end, and is as safe"
+    low, high = (summarise(list(ours - theirs)).mean_low, summarise(list(ours - theirs)).mean_high)
+    found = f"{ours.mean():.3f} against {theirs.mean():.3f}, difference {low:.3f} to {high:.3f}"
+    return Expectation(expected, found, bool(safe and ours.mean() >= theirs.mean()))
+
+
+def _critic_learns(study: Study, world: World) -> Expectation:
+    each = arms(world)[CRITIC]
+    final = study.final(each)
+    expected = f"{world.name}: the {CRITIC} earns half of what is to be learned in every run, and never violates"
+    found = f"{', '.join(f'{value:.2f}' for value in final)}; {study.violating(each)} of {study.policies(each)} violate"
+    return Expectation(expected, found, bool(final.min() >= 0.5 and study.violating(each) == 0))
+
+
+def _monitor_removes(study: Study, world: World) -> Expectation:
+    compared = arms(world)
+    plain, watched = compared[MBPO], compared[WATCHED_MBPO]
+    expected = f"{world.name}: under the monitor no policy of {MBPO} violates, and fewer episodes do, if any did"
+    episodes = [sum(run.violating_episodes for run in study.runs[each]) for each in (plain, watched)]
+    found = (
+        f"{study.violating(plain)} policies and {episodes[0]} episodes without, {study.violating(watched)} and "
+        f"{episodes[1]} with it, at a price of {_price(study, plain, watched):.3f}"
+    )
+    met = study.violating(watched) == 0 and (episodes[1] < episodes[0] or episodes[0] == 0)
+    return Expectation(expected, found, met)
+
+
+def _unsafe_without_pessimism(study: Study, world: World) -> Expectation:
+    each = arms(world)[MBPO]
+    expected = f"{world.name}: {MBPO} executes violating policies, since it demands safety on average only"
+    found = f"{study.violating(each)} of {study.policies(each)}, largest {study.costs(each).max():.1f}"
+    return Expectation(expected, found, study.violating(each) > 0)
+
+
+def draw(study: Study) -> Figure:
+    """A column per world: returns above, true costs below."""
+    figure, rows = plt.subplots(2, len(WORLDS), figsize=(4.8 * len(WORLDS), 7.2), layout="constrained", sharex="col")
+    for (above, below), world in zip(rows.T, WORLDS.values(), strict=True):
+        compared = {name: each for name, each in arms(world).items() if name in DRAWN}
+        draw_curves(above, {name: study.curves(each) for name, each in compared.items()})
+        limit(above, 1.0, "dynamics\nknown", "#555555")
+        above.set_title(world.name, fontsize=11)
+        above.set_xlabel("")
+        draw_curves(below, {name: study.costs(each) for name, each in compared.items()})
+        for colour, each in zip(COLOURS, compared.values(), strict=False):
+            dear = [(r.episode, r.cost) for run in study.runs[each] for r in run.records if not r.safe]
+            below.scatter(*zip(*dear, strict=True) if dear else ((), ()), marker="x", s=22, color=colour, zorder=4)
+        budget = _first(study, compared).budget
+        limit(below, budget, f"budget\n{budget:g}")
+    rows[0, 0].set_ylabel("normalised true return")
+    rows[1, 0].set_ylabel("true mean cost of the executed policy")
+    handles, names = rows[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    return figure
+
+
+def _first(study: Study, compared: dict[str, Arm]) -> Run:
+    return study.runs[next(iter(compared.values()))][0]
