@@ -39,6 +39,9 @@ class RunSettings:
     offline_seed: int = declared(
         Whole(-1, 2**32 - 1), -1, "the randomness of what is learned offline, which runs may share; -1 takes the seed"
     )
+    offline: str = declared(
+        Word(), "", "the folder of a run whose offline phase this one begins with, in place of one of its own"
+    )
     episodes: int = declared(Whole(1, 10_000), 10, "episodes on the true system before the final policy")
     stop_when_learned: bool = declared(
         Switch(), False, "stop as soon as exploration is infeasible (Algorithm 1) instead of going on greedily"

@@ -12,6 +12,7 @@ from .errors import UserError
 from .loop import Experiment, Learner
 from .methods import DEFAULT, check_prior_policy, make_method
 from .settings import PRESETS, Settings, make_settings
+from .solve.protocol import Preparing
 from .starts import draw_starts
 from .systems.faults import describe
 from .task import Task
@@ -87,10 +88,16 @@ def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
             f"inconsistent=prior needs a prior policy to fall back to, and prior '{task.prior.name}' of {task.name} "
             "has none; use inconsistent=stop."
         )
+    solver = settings.solver.create(task)
+    if settings.run.offline and not isinstance(solver, Preparing):
+        raise UserError(
+            f"offline={settings.run.offline} is an offline phase to begin with, and solver={settings.solver.name} has "
+            "none; leave it out."
+        )
     if settings.method.monitor:
         check_prior_policy(task, settings, f"monitor={settings.method.monitor}")
     chosen.check(task, settings)
-    return Experiment(task, chosen, settings.solver.create(task), settings)
+    return Experiment(task, chosen, solver, settings)
 
 
 def _check_start(task: Task) -> None:

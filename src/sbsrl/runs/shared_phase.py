@@ -47,6 +47,12 @@ class SharedPhase:
         parts = lambda learner: (learner.belief, learner.solver, learner.prepared)  # noqa: E731
         return eqx.tree_at(parts, fresh, parts(loaded.learner)), numbers
 
+    def keep(self, learner: Learner, numbers: Mapping[str, float]) -> None:
+        """The same in a folder that nobody else writes to."""
+        with disk(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        self.save(learner, numbers)
+
     def save(self, learner: Learner, numbers: Mapping[str, float]) -> None:
         """Keeps it for others, while it is held. The numbers come last: without them nothing is there."""
         save_checkpoint(self.folder, learner, 0, self.folder.name)

@@ -34,6 +34,7 @@ from ..specification import Specification
 from ..systems.episode import Guard, Interrupted, Played, ResetFault, run_episode
 from ..task import Task
 from ..transitions import Episode
+from .borrowed_phase import KEPT, borrow
 from .certificate import certificate, first_episode_warning
 from .config import changed_versions, make_config, read_config
 from .folder import RunFolder
@@ -151,9 +152,16 @@ class _Run:
         if self.learner.prepared:
             return
         with self.shared.held() if self.shared else nullcontext():
-            self.learner, metrics = (self.shared and self.shared.load(self.learner)) or self._learned_offline()
+            known = self._borrowed() or (self.shared and self.shared.load(self.learner))
+            self.learner, metrics = known or self._learned_offline()
         if self.folder:
+            SharedPhase(self.folder.path / KEPT).keep(self.learner, metrics)
             self.folder.save_offline(self.learner, metrics)
+
+    def _borrowed(self) -> tuple[Learner, Mapping[str, float]] | None:
+        """What another run learned offline, if that was asked for."""
+        path = self.experiment.settings.run.offline
+        return borrow(self.config, Path(path), self.learner) if path else None
 
     def _learned_offline(self) -> tuple[Learner, Mapping[str, float]]:
         """The offline phase itself, which is kept for the other runs that share it."""
