@@ -1,7 +1,7 @@
 # make demo    learn the pendulum and look at the result        make test    run the test suite
 # make lint    format, lint and type checks                     make bench   ratios, measured side by side
 # make evidence  the experiments, for results/ (3 hours)        make theorems  the laboratory, for results/
-# make deep    the experiments with networks (2 hours)          make lock    renew the locked versions
+# make deep    the experiments with networks (4 hours)          make lock    renew the locked versions
 
 PYTHON ?= python3
 VENV := .venv
@@ -35,6 +35,7 @@ bench: env
 	taskset -c 0 $(BIN)/python benchmarks/planning.py
 	taskset -c 0 $(BIN)/python benchmarks/laboratory.py
 	taskset -c 0 $(BIN)/python benchmarks/deep.py
+	taskset -c 0 $(BIN)/python benchmarks/actor_critic.py
 	taskset -c 0 $(BIN)/python benchmarks/before.py
 
 evidence: env
@@ -42,7 +43,7 @@ evidence: env
 	$(BIN)/sbsrl reproduce gp-choices --seeds 3
 
 deep: env
-	set -e; for figure in flagship deep-mean car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
+	set -e; for figure in flagship deep-mean deep-baselines car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
 
 theorems: env
 	$(BIN)/sbsrl reproduce theorems

@@ -51,6 +51,11 @@ class Record(NamedTuple):
         """The most by which a plan that was followed exceeds the tightened budget on a sample."""
         return self.metrics.get("worst_plan", 0.0)
 
+    @property
+    def intervened(self) -> float | None:
+        """The share of the steps in which the prior policy acted in place of the one under watch; None if none was."""
+        return self.metrics.get("intervened")
+
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Record":
         """A line as it was written, also by the first version, which had no mapping of metrics."""

@@ -169,6 +169,53 @@ def test_claims_are_judged_by_the_numbers():
     assert {e.expected: e.met for e in deep_mean._expectations(better)}[fewer]
 
 
+def test_claims_about_other_methods_are_judged_by_the_numbers():
+    """All alike, one of three policies violates: nobody is safer than sbsrl, and the monitor removes nothing."""
+    everything = ARMS["deep-baselines"]()
+    same = {e.expected: e for e in deep_baselines._expectations(study(everything))}
+    fewest = f"{BINDING.name}: no method executes fewer violating policies than sbsrl"
+    assert same[fewest].met
+    assert same[fewest].measured == "sbsrl 2, actor-critic 2, mean 2, mbpo 2, sooper 2, sooper, planned 2 of 6"
+    removes = f"{BINDING.name}: under the monitor no policy of mbpo violates, and fewer episodes do, if any did"
+    assert not same[removes].met
+    assert same[f"{BINDING.name}: sbsrl earns no less than sooper at the end, and is as safe"].met
+    arms, mixed = deep_baselines.arms(BINDING), study(everything)
+    safer = mixed._replace(runs={**mixed.runs, arms["sooper"]: [run(dear=9.0), run(202, dear=9.0)]})
+    judged = {e.expected: e for e in deep_baselines._expectations(safer)}
+    assert not judged[fewest].met
+    assert not judged[f"{BINDING.name}: sbsrl earns no less than sooper at the end, and is as safe"].met
+    quiet = run(dear=9.0)._replace(records=[r._replace(safe=True) for r in run(dear=9.0).records])
+    watched = mixed._replace(runs={**mixed.runs, arms["mbpo, monitor"]: [quiet, quiet]})
+    assert {e.expected: e.met for e in deep_baselines._expectations(watched)}[removes]
+
+
+def test_interventions_and_their_price_are_counted_by_hand():
+    """In one of three episodes of each of two runs the prior policy acted, in half of the steps."""
+    arms, made = deep_baselines.arms(BINDING), study(ARMS["deep-baselines"]())
+    watched = [
+        r._replace(metrics={**r.metrics, "intervened": 0.5 * (r.episode == 1), "true_interventions": 0.25})
+        for r in run().records
+    ]
+    runs = [run()._replace(records=watched, memory=2e9)] * 2
+    made = made._replace(runs={**made.runs, arms["mbpo, monitor"]: runs})
+    table = deep_baselines._interventions(made, list(arms.values()))
+    (line,) = (line for line in table.splitlines() if line.startswith("| mbpo, monitor |"))
+    assert "| 2 of 6 | 16.7 % | 25.0 % | 0.000 |" in line
+    assert line.endswith("| 2.0 |")
+    assert "| mbpo | - | - | - | - |" in table
+
+
+def test_how_long_a_return_takes_is_counted_by_hand():
+    """Returns of 0.1, 0.3, 0.5: a quarter is there after one episode, a half after two, three quarters never."""
+    arms, made = deep_baselines.arms(BINDING), study(ARMS["deep-baselines"]())
+    slow = [run()._replace(offline={**run().offline, "seconds": 30.0})] * 2
+    made = made._replace(runs={**made.runs, arms["sbsrl"]: slow})
+    per_episode = run().records[0].seconds
+    assert deep_baselines._until(made, arms["sbsrl"], 0.25) == [(1, 30.0 + per_episode)] * 2
+    assert deep_baselines._until(made, arms["sbsrl"], 0.5) == [(2, 30.0 + 2 * per_episode)] * 2
+    assert deep_baselines._median(deep_baselines._until(made, arms["sbsrl"], 0.75)) == "-"
+
+
 def test_the_mean_is_matched_by_its_return():
     """Of the plain one and the tightened, that whose late return is nearest to 0.3."""
     made = study(ARMS["deep-calibration"]())

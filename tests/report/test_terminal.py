@@ -70,6 +70,14 @@ def test_infeasible_plans_are_never_passed_over(record):
     assert "1.25" in out
 
 
+def test_who_acted_is_said_and_counted(record):
+    watched = [record(metrics={"intervened": share}) for share in (0.0, 0.25, 1.0)]
+    assert "the prior policy took over, in 25% of the steps." in live(watched)
+    assert "the prior policy took over, in 0%" not in live(watched)
+    assert row(summary(watched), "interventions") == "the prior policy took over in 2 of 3 episodes"
+    assert "interventions" not in summary([record()])
+
+
 def test_an_episode_that_was_cut_short_says_when_and_why(record):
     out = live([record(steps=12, ended="fault", reason="the observation at step 13 is not finite")])
     assert "fault after 12 steps" in out

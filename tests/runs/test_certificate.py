@@ -95,6 +95,13 @@ def test_safety_needs_less_than_optimality(changes, why):
     assert any(why in reason for reason in found["reasons"])
 
 
+def test_interventions_are_counted(ledge):
+    metrics = {"infeasible_plans": 0, "worst_plan": 0.0}
+    made = [record(n, metrics={**metrics, "intervened": share}) for n, share in enumerate((0.0, 0.25, 1.0))]
+    assert certificate(ledge, made)["events"]["interventions"] == [1, 2]
+    assert certificate(ledge, [record()])["events"]["interventions"] == []
+
+
 def test_what_was_observed_can_void_the_guarantee(ledge):
     fell_back = certificate(ledge, [record(), record(1, feasible=False, metrics={"infeasible_plans": 3})])
     assert fell_back["guarantee"] == "none"

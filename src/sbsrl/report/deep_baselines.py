@@ -53,7 +53,9 @@ def files(request: Request) -> dict[str, bytes]:
     sections = {name: list(arms(world).values()) for name, world in WORLDS.items()}
     study = run_deep(request, [each for many in sections.values() for each in many], NUMBERS)
     tables = "\n\n".join(f"{name}:\n\n{_interventions(study, many)}" for name, many in sections.items())
-    text = f"{EXPLAINED}\n\n{expectations_table(_expectations(study))}\n\n{INTERVENTIONS}\n\n{tables}"
+    text = "\n\n".join(
+        (EXPLAINED, expectations_table(_expectations(study)), INTERVENTIONS, tables, REACHED, _reached_table(study))
+    )
     return publish(request, study, "Against other methods", text, sections, draw)
 
 
@@ -99,6 +101,40 @@ def _row(study: Study, each: Arm, compared: Sequence[Arm]) -> tuple[str, ...]:
 
 def _price(study: Study, plain: Arm, watched: Arm) -> float:
     return float(study.late(plain).mean() - study.late(watched).mean())
+
+
+LEVELS = (0.25, 0.5, 0.75)
+REACHED = (
+    "How long both solvers take to reach a return: the number of executed episodes before the first policy whose "
+    "normalised true return is at least that, and the seconds until then, offline phase included (one core, both cores "
+    "busy, judging left out); the median over runs, - where less than half of them reach it."
+)
+
+
+def _reached_table(study: Study) -> str:
+    """Gradients against the actor-critic."""
+    head = ("", "solver", *(f"{level:g}: episodes, seconds" for level in LEVELS))
+    rows = [head, ("---",) * len(head)]
+    for world in WORLDS.values():
+        for label, name in ((OURS, "gradient"), (CRITIC, "actor-critic")):
+            each = arms(world)[label]
+            rows.append((world.name, name, *(_median(_until(study, each, level)) for level in LEVELS)))
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _until(study: Study, each: Arm, level: float) -> list[tuple[float, float]]:
+    """Of every run: episodes and seconds before a policy of this return; infinite if it has none."""
+    found = []
+    for run, curve in zip(study.runs[each], study.curves(each), strict=True):
+        first = next((n for n, value in enumerate(curve) if value >= level), None)
+        played = sum(r.seconds for r in run.records[:first])
+        found.append((np.inf, np.inf) if first is None else (first, run.offline.get("seconds", 0.0) + played))
+    return found
+
+
+def _median(found: list[tuple[float, float]]) -> str:
+    episodes, seconds = np.median(np.array(found), axis=0)
+    return f"{episodes:.0f}, {seconds:.0f} s" if np.isfinite(episodes) else "-"
 
 
 def _expectations(study: Study) -> Iterator[Expectation]:

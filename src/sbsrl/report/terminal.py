@@ -101,6 +101,9 @@ class Terminal:
         )
         if record.infeasible_plans:
             self.console.print(f"       [yellow]{_infeasible(record)}[/]", highlight=False)
+        if record.intervened:
+            share = f"in {record.intervened:.0%} of the steps"
+            self.console.print(f"       [yellow]the prior policy took over, {share}.[/]", highlight=False)
         for text in filter(None, (record.reason, record.calibration_warning)):
             self.console.print(f"       [yellow]{escape(text)}.[/]", highlight=False)
 
@@ -146,6 +149,9 @@ def _safety_rows(view: RunView) -> Iterator[tuple[str, str]]:
         yield from _cost_rows(cost, [view.cost_of(r, cost) for r in view.records])
     infeasible = sum(r.infeasible_plans for r in view.records)
     yield "infeasible plans", "[green]none[/]" if not infeasible else f"[yellow]{infeasible}[/]"
+    if any(r.intervened is not None for r in view.records):
+        taken_over = sum(bool(r.intervened) for r in view.records)
+        yield "interventions", f"the prior policy took over in {taken_over} of {len(view.records)} episodes"
     if view.interruptions:
         yield "interrupted", _interrupted(view.interruptions)
     if warning := next((r.calibration_warning for r in view.records if r.calibration_warning), None):

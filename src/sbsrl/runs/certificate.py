@@ -271,6 +271,7 @@ def _events(experiment: Experiment, records: Sequence[Record], interruptions: Se
         "violating_episodes": [r.episode for r in records if not r.safe],
         "largest_violation": max((r.violation for r in records), default=0.0),
         "infeasible_plans": sum(r.infeasible_plans for r in records),
+        "interventions": [r.episode for r in records if r.intervened],
         "fallback_episodes": [r.episode for r in records if not r.feasible],
         "empty_intersections": [r.episode for r in records if r.calibration_warning],
         "interrupted_episodes": [i.episode for i in interruptions],
