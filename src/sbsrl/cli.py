@@ -175,6 +175,7 @@ def _reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for its files (results/FIGURE)")
     parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
     parser.add_argument("--seeds", type=int, metavar="K", help="how many runs (as many as the preset says)")
+    parser.add_argument("--priors", type=int, metavar="K", help="with networks: from how many offline phases (2)")
     parser.add_argument("--preset", default="cpu", help=f"one of {', '.join(PRESETS)} (cpu)")
     parser.add_argument("--workers", type=int, metavar="K", default=os.cpu_count(), help="processes (one per core)")
 
@@ -224,6 +225,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             options.workers,
             say,
             lambda share: bar.update(work, completed=share),
+            options.priors,
         ).check()
         for path in reproduce(request, options.out or Path("results") / options.figure):
             say(path)

@@ -10,7 +10,7 @@ from made_up_records import make_record
 
 from sbsrl.report import car, deep_baselines, deep_calibration, deep_mean
 from sbsrl.report.deep_arms import BINDING, WORLDS, arm, oracle, oracle_of, with_prior, world_of
-from sbsrl.report.deep_study import Run, Study, _best, _scale, deep_table
+from sbsrl.report.deep_study import Numbers, Run, Study, _best, _scale, deep_table
 from sbsrl.report.figures import FIGURES, Request
 
 ARMS = {
@@ -83,6 +83,13 @@ def test_returns_go_from_the_prior_to_the_true_dynamics():
 def test_the_oracle_is_its_best_policy_that_keeps_the_budget():
     assert _best(run().records) == 160.0
     assert _best(run(dear=15.0).records[:2]) == 120.0
+
+
+def test_as_many_priors_as_are_asked_for():
+    numbers = Numbers((601, 602), 6000)
+    assert numbers.chosen(None) == (601, 602)
+    assert numbers.chosen(5) == (601, 602, 603, 604, 605)
+    assert Request("deep-mean", priors=5, seeds=5).command == "sbsrl reproduce deep-mean --priors 5 --seeds 5"
 
 
 def test_a_prior_is_data_and_an_offline_phase_of_its_own():

@@ -31,6 +31,8 @@ def test_the_list_has_a_line_for_each_figure(capsys):
         (["gp-samples", "--out", "/proc/nowhere/figure"], "cannot use /proc/nowhere/figure"),
         (["theorems", "--preset", "smok"], "no preset 'smok'; did you mean 'smoke'?"),
         (["theorems", "--seeds", "0"], "--seeds 0 makes no run; it must be at least 1."),
+        (["deep-mean", "--priors", "0"], "--priors 0 makes no run; it must be at least 1."),
+        (["gp-safety", "--priors", "2"], "the runs of gp-safety have no offline phase"),
         (["theorems", "--workers", "0"], "--workers 0 does no work; it must be at least 1."),
         ([], "required: FIGURE"),
     ],

@@ -31,6 +31,10 @@ class Numbers(NamedTuple):
     priors: tuple[int, ...]
     first_seed: int
 
+    def chosen(self, count: int | None) -> tuple[int, ...]:
+        """So many consecutive priors from the first on; all of these if nobody says how many."""
+        return self.priors if count is None else tuple(range(self.priors[0], self.priors[0] + count))
+
 
 UNSEEN = Numbers((501, 502), 5000)
 LATE = 10
@@ -201,7 +205,7 @@ def _short(value: float | None) -> str:
 
 def run_deep(request: Request, arms: Sequence[Arm], numbers: Numbers = UNSEEN) -> Study:
     """Runs what is missing: every arm from every prior with every seed, and the oracles they are compared with."""
-    priors, first = numbers.priors, numbers.first_seed + request.seed
+    priors, first = numbers.chosen(request.priors), numbers.first_seed + request.seed
     seeds = range(first, first + (request.seeds or SEEDS))
     expanded = {arm: [with_prior(arm, prior, request.preset) for prior in priors] for arm in arms}
     references = {each: with_prior(each, priors[0], request.preset) for each in dict.fromkeys(map(oracle_of, arms))}

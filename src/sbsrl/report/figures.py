@@ -34,12 +34,15 @@ class Request(NamedTuple):
     """Hears of what has been found so far."""
     progress: Callable[[float], None] = _motionless
     """Hears of the share that is done."""
+    priors: int | None = None
+    """With networks: from how many offline phases; None takes as many as the figure has."""
 
     @property
     def command(self) -> str:
         """What to type to get the same again."""
         words = ["sbsrl reproduce", self.figure]
         words += [f"--seed {self.seed}"] if self.seed else []
+        words += [f"--priors {self.priors}"] if self.priors else []
         words += [f"--seeds {self.seeds}"] if self.seeds else []
         words += [f"--preset {self.preset}"] if self.preset != "cpu" else []
         return " ".join(words)
@@ -54,6 +57,10 @@ class Request(NamedTuple):
             raise UserError(f"seed {self.seed} is out of range; it must be between 0 and 4294967295.")
         if self.seeds is not None and self.seeds < 1:
             raise UserError(f"--seeds {self.seeds} makes no run; it must be at least 1.")
+        if self.priors is not None and self.priors < 1:
+            raise UserError(f"--priors {self.priors} makes no run; it must be at least 1.")
+        if self.priors and not FIGURES[self.figure].priors:
+            raise UserError(f"the runs of {self.figure} have no offline phase, so that --priors means nothing here.")
         if self.workers < 1:
             raise UserError(f"--workers {self.workers} does no work; it must be at least 1.")
         return self
@@ -65,6 +72,8 @@ class Figure(NamedTuple):
     summary: str
     draw: Callable[[Request], dict[str, bytes]]
     """To the content of each file: the picture, its raw numbers, a README with the command."""
+    priors: bool = False
+    """Whether its runs begin with one of several offline phases."""
 
 
 def _module(name: str) -> Callable[[Request], dict[str, bytes]]:
@@ -94,14 +103,16 @@ FIGURES = {
     "deep-mean": Figure(
         "networks: a constraint on every sample against one on their mean, on race car and cartpole",
         _module("deep_mean"),
+        priors=True,
     ),
     "deep-baselines": Figure(
         "networks: sbsrl with both solvers, its mean, mbpo, sooper and the monitor, on race car and cartpole",
         _module("deep_baselines"),
+        priors=True,
     ),
-    "car": Figure("the race car from 25,000 transitions over 75 episodes", _module("car")),
+    "car": Figure("the race car from 25,000 transitions over 75 episodes", _module("car"), priors=True),
     "deep-calibration": Figure(
-        "networks: what makes samples cover the true cost, piece by piece", _module("deep_calibration")
+        "networks: what makes samples cover the true cost, piece by piece", _module("deep_calibration"), priors=True
     ),
     "theorems": Figure(
         "every promise of the theory, measured; and how the set of safe policies grows", _module("theorems")
