@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import slider
 
 from sbsrl import METHODS, UserError, learn
+from sbsrl.belief.ensemble.switching import Switching, SwitchingModel
 from sbsrl.costs import Cost
 from sbsrl.loop import Learner, context_of
 from sbsrl.methods import Method, make_method
@@ -64,6 +66,45 @@ def test_the_oracle_is_refused_where_nobody_knows_the_truth(tiny):
 
 def test_the_bound_is_the_tightened_budget(problem):
     assert problem("sbsrl")[1].bounds.tolist() == [jnp.float32(5.9)]
+
+
+@pytest.fixture
+def deep():
+    """Problems on networks that have learned nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        slider.register(patch.setitem)
+
+        def build(method, final=False, **changes):
+            experiment, learner = Specification.make("slider", method, 0, "cpu", changes).start()
+            return experiment.method.problem(context_of(experiment, learner, final))
+
+        yield build
+
+
+def test_mbpo_bounds_the_mean_over_trajectories_that_change_the_network(deep):
+    p = deep("mbpo", **{"method.samples": 6})
+    assert isinstance(p.samples, Switching)
+    assert isinstance(p.nominal, SwitchingModel)
+    assert (len(p.samples), p.constraint, p.constraint_count, float(p.threshold)) == (6, "mean", 1, 0.0)
+    assert p.switch is None
+
+
+def test_sooper_adds_a_rule_to_mbpo_and_is_curious_until_the_end(deep):
+    """Pessimism is a share of the budget, 0.3 of 2."""
+    chosen = {"pessimism": 0.3, "optimism": 0.7, "budget": 2.0}
+    p, final = (deep("sooper", final, **chosen) for final in (False, True))
+    assert isinstance(p.samples, Switching)
+    assert p.constraint == "mean"
+    np.testing.assert_allclose(p.switch.budgets, [2.0])
+    np.testing.assert_allclose(p.switch.pessimism, [0.6], rtol=1e-6)
+    np.testing.assert_allclose([p.switch.optimism, final.switch.optimism], [0.7, 0.0], rtol=1e-6)
+    assert p.switch.planned is False
+
+
+@pytest.mark.parametrize("changes", [{"segment": 5}, {"solver": "actor-critic"}])
+def test_sooper_cannot_plan_its_switch_with_critics(deep, changes):
+    with pytest.raises(UserError, match=r"^sooper plans with its switch through whole episodes only"):
+        deep("sooper", planned=True, **changes)
 
 
 def two_costs(task):

@@ -129,4 +129,20 @@ def test_only_the_steps_before_it_took_over_say_something_of_the_policy():
     episode = Episode(states, steps, steps[:, 0], steps)
     cut = before_takeover(Played(episode, {INTERVENED: [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]}))
     assert (len(cut.states), len(cut.actions), len(cut.rewards), len(cut.costs)) == (3, 2, 2, 2)
+    assert cut.ended == "interrupted"
     assert len(before_takeover(Played(episode, {})).actions) == 8
+
+
+def test_what_the_policy_says_of_itself_is_kept():
+    class Talking(Always):
+        def act(self, x, state, key):
+            return jnp.full(1, self.action), (), {"intervened": jnp.asarray(True), "sure": jnp.asarray(0.5)}
+
+    plain = monitored(prices(0.1), 3.0)
+    policy = Monitored(Talking(1.0), IDLE, plain.samples, plain.budgets, plain.aggregations, HORIZON, 1)
+    _, _, said = policy.act(jnp.zeros(1), policy.init(), jax.random.key(0))
+    assert {name: float(value) for name, value in said.items()} == {
+        "watched/intervened": 1.0,
+        "watched/sure": 0.5,
+        INTERVENED: 0.0,
+    }

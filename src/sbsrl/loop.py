@@ -193,7 +193,7 @@ def algorithm_1(experiment: Experiment, learner: Learner, play: Play) -> Iterato
         learner = _change(
             learner,
             belief=belief,
-            solver=_observed(experiment.solver, chosen, played.episode),
+            solver=_observed(experiment.solver, chosen, played),
             episode=learner.episode + 1,
             contradicted=warning is not None,
         )  # 10
@@ -289,7 +289,7 @@ def _watched(experiment: Experiment, context: Context, policy: Policy, memory: A
     assert isinstance(solver, Preparing)
     return Monitored(
         policy=policy,
-        prior=solver.learned(memory)["offline"],
+        prior=solver.learned(memory)["prior"],
         samples=samples,
         budgets=jnp.asarray(np.array([cost.budget for cost in task.costs], PLAN)),
         aggregations=tuple(cost.aggregation for cost in task.costs),
@@ -314,19 +314,22 @@ def _tested(belief: Belief, chosen: _Chosen, played: Played, keys: "_Keys") -> t
     """
     if not isinstance(belief, Tested):
         return belief, {}
-    policy, episode = chosen.policy, played.episode
-    if isinstance(policy, Monitored):
-        policy, episode = policy.policy, before_takeover(played)
-    after, metrics = belief.tested(policy, episode, keys.test)
+    policy = chosen.policy.policy if isinstance(chosen.policy, Monitored) else chosen.policy
+    after, metrics = belief.tested(policy, _own(chosen, played), keys.test)
     check_form("the belief", belief, after)
     return after, metrics
 
 
-def _observed(solver: Solver, chosen: _Chosen, episode: Episode) -> Any:
+def _own(chosen: _Chosen, played: Played) -> Episode:
+    """What the solver's policy did itself: of one under watch, the episode up to where the prior policy took over."""
+    return before_takeover(played) if isinstance(chosen.policy, Monitored) else played.episode
+
+
+def _observed(solver: Solver, chosen: _Chosen, played: Played) -> Any:
     """What the solver remembers, after it was told of the episode of its policy, if it wants to know."""
     if chosen.solution is None or not isinstance(solver, Attentive):
         return chosen.memory
-    after = solver.observed(chosen.memory, episode)
+    after = solver.observed(chosen.memory, _own(chosen, played))
     check_form("the solver's state", chosen.memory, after)
     return after
 

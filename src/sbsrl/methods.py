@@ -251,32 +251,41 @@ class SooperSettings(MethodSettings):
     """Problem (1) on average, and when to hand over to the prior policy."""
 
     pessimism: float = declared(
-        Number(0), 0.05, "share of every budget that a unit of uncertainty J_sigma adds to the predicted costs"
+        Number(0), 0.01, "share of every budget that a unit of uncertainty J_sigma adds to the predicted costs"
     )
     optimism: float = declared(Number(0), 1.0, "reward that a unit of uncertainty J_sigma adds while it plans")
     planned: bool = declared(
-        Switch(), True, "whether plans know that episodes go over to the prior policy, for what that is worth"
+        Switch(),
+        False,
+        "whether plans know that episodes go over to the prior policy, for what that is worth; then it is for good, "
+        "otherwise it is asked anew at every step",
     )
 
 
 def sooper(context: Context) -> Problem:
     """As mbpo, with pessimistic costs and a reward for uncertainty; episodes go over to the prior policy in time.
 
-    That is where the cost so far and what the prior policy would cost from there reach the budget: on the models, so
-    that plans know of it, and on the true system.
+    That is where the cost so far and what the prior policy would cost from there reach the budget, on the true system,
+    and on the models if plans are to know of it.
     """
     method = context.settings.method
     assert isinstance(method, SooperSettings)
     budgets = np.array([cost.budget for cost in context.task.costs])
     curious = 0.0 if context.final else method.optimism
     pessimism = jnp.asarray(method.pessimism * np.abs(budgets), PLAN)
-    rule = SwitchRule(jnp.asarray(budgets, PLAN), pessimism, jnp.asarray(curious, PLAN), jnp.asarray(method.planned))
+    rule = SwitchRule(jnp.asarray(budgets, PLAN), pessimism, jnp.asarray(curious, PLAN), method.planned)
     return replace(mbpo(context), switch=rule)
 
 
 def _check_sooper(task: Task, settings: Settings) -> None:
     check_prior_policy(task, settings, "sooper")
     _check_networks(task, settings)
+    assert isinstance(settings.method, SooperSettings)
+    if settings.method.planned and isinstance(settings.solver, Cloning) and settings.solver.critics:
+        raise UserError(
+            "sooper plans with its switch through whole episodes only, since critics do not know what an episode has "
+            "cost so far; use planned=no, or solver=gradient with segment=0."
+        )
     if any(cost.aggregation != "sum" for cost in task.costs):
         raise UserError(
             f"{task.name} has a cost that is not summed over the episode, and sooper adds what an episode has cost to "

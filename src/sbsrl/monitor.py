@@ -27,6 +27,9 @@ INTERVENED = "intervened"
 """The metric of policies that are watched: the share of the steps in which the prior policy acted instead."""
 
 
+TAKEN_OVER = "the prior policy took over"
+
+
 class Watch(NamedTuple):
     """What the monitor remembers of an episode."""
 
@@ -58,8 +61,9 @@ class Monitored(eqx.Module):
         return Watch(self.policy.init(), self.prior.init(), nothing, *begun)
 
     def act(self, x: State, state: Watch, key: PRNGKey) -> tuple[Action, Watch, Metrics]:
-        action, after = _act(self, x, state, key)
-        return action, after, {INTERVENED: after.taken_over}
+        action, after, said = _act(self, x, state, key)
+        own = {f"watched/{name}": value for name, value in said.items()}
+        return action, after, {**own, INTERVENED: after.taken_over}
 
     def observe(self, state: Watch, reward: Any, costs: Any) -> Watch:
         """Charges what the step really cost."""
@@ -67,23 +71,25 @@ class Monitored(eqx.Module):
 
 
 def before_takeover(played: Played) -> Episode:
-    """The steps of an episode before the prior policy took over; all of them where it did not."""
+    """The episode up to where the prior policy took over, which interrupted it; all of it where it did not."""
     episode, watched = played.episode, played.metrics.get(INTERVENED, [])
-    own = next((t for t, taken_over in enumerate(watched) if taken_over), len(episode.actions))
+    own = next((t for t, taken_over in enumerate(watched) if taken_over), None)
+    if own is None:
+        return episode
     parts = {name: getattr(episode, name)[:own] for name in ("actions", "rewards", "costs")}
-    return episode._replace(states=episode.states[: own + 1], **parts)
+    return episode._replace(states=episode.states[: own + 1], ended="interrupted", reason=TAKEN_OVER, **parts)
 
 
 @eqx.filter_jit
-def _act(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> tuple[Action, Watch]:
+def _act(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> tuple[Action, Watch, Metrics]:
     look_key, act_key, prior_key = jax.random.split(key, 3)
     due = state.t % monitor.every == 0  # not whether it has taken over: of many episodes at once, some will not have
     exceeds = jax.lax.cond(due, lambda: _exceeds(monitor, x, state, look_key), lambda: jnp.zeros((), bool))
     taken_over = state.taken_over | exceeds
-    own, policy, _ = monitor.policy.act(x, state.policy, act_key)
+    own, policy, said = monitor.policy.act(x, state.policy, act_key)
     instead, prior, _ = monitor.prior.act(x, state.prior, prior_key)
     action = jnp.where(taken_over, instead, own)
-    return action, Watch(policy, prior, state.costs, state.t + 1, taken_over)
+    return action, Watch(policy, prior, state.costs, state.t + 1, taken_over), said
 
 
 def _exceeds(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> Flag:

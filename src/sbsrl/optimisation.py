@@ -9,9 +9,15 @@ import optax
 from ._jax import PLAN
 from .types import Scalar
 
-__all__ = ["descend"]
+__all__ = ["descend", "usable"]
 
 Tree = TypeVar("Tree")
+
+
+def usable(slopes: Tree) -> Tree:
+    """Slopes that are numbers; zeros in the place of all of them where one is not, so that nothing is lost by them."""
+    finite = jnp.isfinite(optax.tree.norm(slopes))
+    return jax.tree.map(lambda slope: jnp.where(finite, slope, 0), slopes)
 
 
 def descend(

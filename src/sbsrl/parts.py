@@ -68,6 +68,11 @@ class SolverSettings(Protocol):
 class Cloning(SolverSettings, Protocol):
     """The settings of solvers that make a policy of the offline data, which can be fallen back to."""
 
+    @property
+    def critics(self) -> bool:
+        """Whether the policy is trained with critics, which know states and not what an episode has cost so far."""
+        ...
+
     def has_prior_policy(self, task: Task) -> bool:
         """Whether there are data to make it of."""
         ...

@@ -87,8 +87,8 @@ class SwitchRule(NamedTuple):
     """What a unit of uncertainty adds to each cost."""
     optimism: Scalar
     """What a unit of uncertainty adds to the reward, until an episode goes over."""
-    planned: Flag
-    """Whether episodes of models go over, too, or those of the true system only."""
+    planned: bool
+    """Whether plans know of it: then it is for good. If not, only the true system is asked, anew at every step."""
 
 
 class Problem(eqx.Module):
@@ -118,7 +118,7 @@ class Problem(eqx.Module):
     """Of the noise of samples that draw their next state."""
     constraint: Constraint = eqx.field(static=True, default="each")
     switch: SwitchRule | None = None
-    """If not None, episodes of all models go over to the prior policy; only solvers that have one can plan so."""
+    """If not None, episodes go over to the prior policy in time; only solvers that make one can be asked so."""
 
     def demanding(self, threshold: Scalar, steps: int | Index) -> "Problem":
         """The same problem, with so much information to be gathered in so many steps."""

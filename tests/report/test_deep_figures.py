@@ -43,7 +43,7 @@ def run(prior=201, seed=2000, dear=20.0):
         episode(1, dear, 120.0, 3.0, multiplier=0.5, origin=3.0),
         episode(2, 15.0, 160.0, 15.0, kappa=1.5),
     ]
-    return Run(prior, seed, records, {"prior/true_return": 60.0, "prior/true_cost": 1.0})
+    return Run(prior, seed, records, {"clone/true_return": 60.0, "clone/true_cost": 1.0})
 
 
 def study(arms, **changes):
@@ -203,12 +203,11 @@ def test_interventions_and_their_price_are_counted_by_hand():
         r._replace(metrics={**r.metrics, "intervened": 0.5 * (r.episode == 1), "true_interventions": 0.25})
         for r in run().records
     ]
-    runs = [run()._replace(records=watched, memory=2e9)] * 2
+    runs = [run()._replace(records=watched)] * 2
     made = made._replace(runs={**made.runs, arms["mbpo, monitor"]: runs})
     table = deep_baselines._interventions(made, list(arms.values()))
     (line,) = (line for line in table.splitlines() if line.startswith("| mbpo, monitor |"))
     assert "| 2 of 6 | 16.7 % | 25.0 % | 0.000 |" in line
-    assert line.endswith("| 2.0 |")
     assert "| mbpo | - | - | - | - |" in table
 
 
@@ -218,8 +217,8 @@ def test_how_long_a_return_takes_is_counted_by_hand():
     slow = [run()._replace(offline={**run().offline, "seconds": 30.0})] * 2
     made = made._replace(runs={**made.runs, arms["sbsrl"]: slow})
     per_episode = run().records[0].seconds
-    assert deep_baselines._until(made, arms["sbsrl"], 0.25) == [(1, 30.0 + per_episode)] * 2
-    assert deep_baselines._until(made, arms["sbsrl"], 0.5) == [(2, 30.0 + 2 * per_episode)] * 2
+    assert deep_baselines._until(made, arms["sbsrl"], 0.25) == [(1, 30.0 + 2 * per_episode)] * 2
+    assert deep_baselines._until(made, arms["sbsrl"], 0.5) == [(2, 30.0 + 3 * per_episode)] * 2
     assert deep_baselines._median(deep_baselines._until(made, arms["sbsrl"], 0.75)) == "-"
 
 
@@ -227,7 +226,7 @@ def test_the_mean_is_matched_by_its_return():
     """Of the plain one and the tightened, that whose late return is nearest to 0.3."""
     made = study(ARMS["deep-calibration"]())
     nearest = deep_calibration.TIGHTENED[0]
-    far = [run()._replace(offline={"prior/true_return": -300.0, "prior/true_cost": 0.0})]
+    far = [run()._replace(offline={"clone/true_return": -300.0, "clone/true_cost": 0.0})]
     others = {each: far for each in (deep_calibration.MEAN, *deep_calibration.TIGHTENED) if each != nearest}
     claim = deep_calibration._matched(made._replace(runs={**made.runs, **others}))
     assert claim.measured.startswith(f"{nearest.label} earns 0.30 against 0.30: 2 against 2")

@@ -329,8 +329,8 @@ def test_a_budget_below_what_the_data_cost_is_said_before_anything_is_played():
 def test_what_the_offline_policies_are_worth_is_written_down(tmp_path):
     learn("slider", episodes=1, judged=8, out=tmp_path / "run")
     offline = json.loads((tmp_path / "run" / "offline.json").read_text())
-    assert {"prior/true_return", "prior/true_cost", "offline/true_return", "offline/true_cost"} <= set(offline)
-    assert 5 < offline["prior/true_return"] < 10
+    assert {"clone/true_return", "clone/true_cost", "prior/true_return", "prior/true_cost"} <= set(offline)
+    assert 5 < offline["clone/true_return"] < 10
 
 
 def test_the_same_solver_may_know_the_truth():

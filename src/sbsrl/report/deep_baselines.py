@@ -16,7 +16,7 @@ from .statistics import summarise
 
 __all__ = ["arms", "draw", "files"]
 
-NUMBERS = Numbers((601, 602), 6000)
+NUMBERS = Numbers((701, 702), 7000)
 EPISODES = 25
 LOOKS = 25
 """Control steps between two looks of the monitor."""
@@ -33,6 +33,9 @@ def arms(world: World) -> dict[str, Arm]:
     def made(label: str, method: str = "sbsrl", **changes: object) -> Arm:
         return arm(label, world, method, episodes=EPISODES, **changes)
 
+    car = world.task == "race-car"
+    sooper = {"pessimism": 0.0} if car else {}
+    planned = [made(PLANNED, "sooper", planned=True, **sooper)] if car else []
     return {
         each.label: each
         for each in (
@@ -40,8 +43,8 @@ def arms(world: World) -> dict[str, Arm]:
             made(CRITIC, solver="actor-critic"),
             made(MEAN, "mean"),
             made(MBPO, "mbpo"),
-            made(SOOPER, "sooper", planned=False),
-            made(PLANNED, "sooper"),
+            made(SOOPER, "sooper", **sooper),
+            *planned,
             made(WATCHED, monitor=LOOKS),
             made(WATCHED_MBPO, "mbpo", monitor=LOOKS),
         )
@@ -63,21 +66,23 @@ EXPLAINED = (
     "Top: normalised true return of every executed policy, filters and monitors included. Bottom: its true mean cost "
     "over 64 initial states; crosses are executed episodes that cost more than the budget. Mean and 95 % percentile "
     "interval over runs; the last point is the policy that is returned. All methods have the same data, models, "
-    "updates, gate, budget and weight of the penalty; those with the same solver begin with the same offline phase. "
-    f"`{SOOPER}` plans without its switch, as the public configuration for the car does; `{PLANNED}` plans with it. "
+    "updates, budget and weight of the penalty, and a gate that asks fresh models for what the method demands: every "
+    f"sample, or the mean, for {SOOPER} with pessimistic costs. Those with the same solver begin with the same offline "
+    f"phase. Training of the {CRITIC} aims at half the budget on the car. `{SOOPER}` plans without its switch and, on "
+    f"the car, without pessimism, as its public configuration there does; `{PLANNED}` plans with it. "
     f"The monitor looks ahead every {LOOKS} steps. What was expected was written down before the runs; whether it was "
     "met is computed from them."
 )
 INTERVENTIONS = (
     "Interventions: executed episodes in which the prior policy acted at some time, the share of all steps in which it "
     "did, and the share of simulated episodes (64 per policy). The price is by how much less the last policies earn "
-    "than without the monitor. Memory is the most that a worker process had used when the run ended."
+    "than without the monitor. How much memory a run takes is in benchmarks/deep.md."
 )
 
 
 def _interventions(study: Study, compared: Sequence[Arm]) -> str:
     """One line per arm: who acted, and what a run takes."""
-    head = ("", "episodes with interventions", "share of steps", "simulated", "price", "minutes per run", "memory (GB)")
+    head = ("", "episodes with interventions", "share of steps", "simulated", "price", "minutes per run")
     rows = [head, ("---",) * len(head), *(_row(study, each, compared) for each in compared)]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
@@ -95,7 +100,6 @@ def _row(study: Study, each: Arm, compared: Sequence[Arm]) -> tuple[str, ...]:
         f"{100 * simulated.mean():.1f} %" if len(simulated) else "-",
         f"{_price(study, plain, each):.3f}" if plain else "-",
         f"{min(minutes):.1f} to {max(minutes):.1f}",
-        f"{max(run.memory for run in runs) / 1e9:.1f}",
     )
 
 
@@ -106,8 +110,8 @@ def _price(study: Study, plain: Arm, watched: Arm) -> float:
 LEVELS = (0.25, 0.5, 0.75)
 REACHED = (
     "How long both solvers take to reach a return: the number of executed episodes before the first policy whose "
-    "normalised true return is at least that, and the seconds until then, offline phase included (one core, both cores "
-    "busy, judging left out); the median over runs, - where less than half of them reach it."
+    "normalised true return is at least that, and the seconds until that was played, offline phase included (one core, "
+    "both cores busy, judging left out); the median over runs, - where half of them or more never reach it."
 )
 
 
@@ -127,7 +131,7 @@ def _until(study: Study, each: Arm, level: float) -> list[tuple[float, float]]:
     found = []
     for run, curve in zip(study.runs[each], study.curves(each), strict=True):
         first = next((n for n, value in enumerate(curve) if value >= level), None)
-        played = sum(r.seconds for r in run.records[:first])
+        played = 0.0 if first is None else sum(r.seconds for r in run.records[: first + 1])
         found.append((np.inf, np.inf) if first is None else (first, run.offline.get("seconds", 0.0) + played))
     return found
 
@@ -142,7 +146,8 @@ def _expectations(study: Study) -> Iterator[Expectation]:
         yield _fewest(study, world)
         yield _not_below_sooper(study, world)
         yield _critic_learns(study, world)
-        yield _monitor_removes(study, world)
+        yield _monitor_removes(study, world, OURS, WATCHED)
+        yield _monitor_removes(study, world, MBPO, WATCHED_MBPO)
         if world == BINDING:
             yield _unsafe_without_pessimism(study, world)
 
@@ -150,7 +155,7 @@ def _expectations(study: Study) -> Iterator[Expectation]:
 def _fewest(study: Study, world: World) -> Expectation:
     """Of all that have no monitor."""
     compared = arms(world)
-    counts = {name: study.violating(compared[name]) for name in (OURS, CRITIC, MEAN, MBPO, SOOPER, PLANNED)}
+    counts = {name: study.violating(each) for name, each in compared.items() if name not in (WATCHED, WATCHED_MBPO)}
     others = min(count for name, count in counts.items() if name not in (OURS, CRITIC))
     expected = f"{world.name}: no method executes fewer violating policies than {OURS}"
     found = ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -176,16 +181,15 @@ def _critic_learns(study: Study, world: World) -> Expectation:
     return Expectation(expected, found, bool(final.min() >= 0.5 and study.violating(each) == 0))
 
 
-def _monitor_removes(study: Study, world: World) -> Expectation:
-    compared = arms(world)
-    plain, watched = compared[MBPO], compared[WATCHED_MBPO]
-    expected = f"{world.name}: under the monitor no policy of {MBPO} violates, and fewer episodes do, if any did"
+def _monitor_removes(study: Study, world: World, name: str, under_watch: str) -> Expectation:
+    plain, watched = arms(world)[name], arms(world)[under_watch]
+    expected = f"{world.name}: under the monitor no policy of {name} violates, and fewer episodes do, if any did"
     episodes = [sum(run.violating_episodes for run in study.runs[each]) for each in (plain, watched)]
     found = (
         f"{study.violating(plain)} policies and {episodes[0]} episodes without, {study.violating(watched)} and "
         f"{episodes[1]} with it, at a price of {_price(study, plain, watched):.3f}"
     )
-    met = study.violating(watched) == 0 and (episodes[1] < episodes[0] or episodes[0] == 0)
+    met = study.violating(watched) == 0 and (episodes[1] < episodes[0] or episodes == [0, 0])
     return Expectation(expected, found, met)
 
 

@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure
 from ..record import Record
 from ..runs.config import versions_now
 from ..runs.folder import RunFolder
-from ..runs.study import STUDIES, Arm, folder_of, peak_memory, run_study
+from ..runs.study import STUDIES, Arm, folder_of, run_study
 from .canvas import png
 from .deep_arms import oracle_of, with_prior
 from .figures import Request
@@ -55,8 +54,6 @@ class Run(NamedTuple):
     records: Sequence[Record]
     offline: Mapping[str, float]
     """What the offline phase reported."""
-    memory: float = np.nan
-    """Bytes that its process had used at most when it ended."""
 
     @property
     def seconds(self) -> float:
@@ -132,7 +129,7 @@ class Study(NamedTuple):
 
     def normalised(self, arm: Arm, run: Run, value: float) -> float:
         """0 is the prior's policy, 1 the same solver on the true dynamics under the same constraint."""
-        prior = run.offline["prior/true_return"]
+        prior = run.offline["clone/true_return"]
         return (value - prior) / (self.best(arm) - prior)
 
     def curves(self, arm: Arm) -> Float[np.ndarray, "runs episodes"]:
@@ -218,17 +215,13 @@ def run_deep(request: Request, arms: Sequence[Arm], numbers: Numbers = UNSEEN) -
     known = run_study(references.values(), seeds[:1], request.preset, STUDIES, request.workers)
     runs = {
         arm: [
-            _run(prior, seed, records, folder_of(each, seed, request.preset, STUDIES))
+            Run(prior, seed, records, RunFolder.open(folder_of(each, seed, request.preset, STUDIES)).offline())
             for prior, each in zip(priors, many, strict=True)
             for seed, records in zip(seeds, found[each], strict=True)
         ]
         for arm, many in expanded.items()
     }
     return Study(runs, {each: _best(known[arm][0]) for each, arm in references.items()})
-
-
-def _run(prior: int, seed: int, records: Sequence[Record], folder: Path) -> Run:
-    return Run(prior, seed, records, RunFolder.open(folder).offline(), peak_memory(folder))
 
 
 def _best(records: Sequence[Record]) -> float:
@@ -314,9 +307,9 @@ def publish(
 
 
 EXPLAINED = (
-    "Returns are true means over 64 initial states: 0 is the clone of the behaviour, 1 the best policy of the same "
-    "solver that knows the true dynamics, under the same constraint. A policy violates if its true mean cost exceeds "
-    "the budget, an episode if its own cost does. A constraint is active if its multiplier is above "
+    "Returns are true means over 64 initial states: 0 is the clone of the behaviour, 1 the best policy of the "
+    "gradient solver that knows the true dynamics, under the same constraint. A policy violates if its true mean cost "
+    "exceeds the budget, an episode if its own cost does. A constraint is active if its multiplier is above "
     f"{ACTIVE:g}. Coverage: episodes that cost no more than the dearest sample foretold, or a tenth of the budget "
     "more, of those that cost that much or were said to. J_c covered: the same of the true mean costs of policies, and "
     "of the mean costs that samples foretold when they were chosen. Seconds: offline phase and episodes, judging left "
@@ -327,7 +320,7 @@ EXPLAINED = (
 def _scale(study: Study, arms: Sequence[Arm]) -> str:
     """What 0 and 1 are here: the clones of these arms, and their oracles."""
     clones = {
-        (_data(arm), run.prior): f"{run.offline['prior/true_return']:.0f} at cost {run.offline['prior/true_cost']:.0f}"
+        (_data(arm), run.prior): f"{run.offline['clone/true_return']:.0f} at cost {run.offline['clone/true_cost']:.0f}"
         for arm in arms
         for run in study.runs[arm]
     }

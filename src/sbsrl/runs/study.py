@@ -12,10 +12,9 @@ from concurrent.futures import as_completed
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 from typing import Any, NamedTuple
 
-from ..atomic import disk, write_atomically
+from ..atomic import disk
 from ..data_sources import given_content
 from ..errors import UserError
 from ..imports import closure, modules, source_of
@@ -33,7 +32,7 @@ from .folder import RunFolder
 from .shared_phase import SharedPhase
 from .train import resume, train
 
-__all__ = ["STUDIES", "Arm", "Runs", "folder_of", "peak_memory", "run_study"]
+__all__ = ["STUDIES", "Arm", "Runs", "folder_of", "run_study"]
 
 STUDIES = Path("runs") / "study"
 """Where the runs of studies are kept."""
@@ -105,19 +104,6 @@ def _finish(spec: Specification, folder: Path) -> None:
         resume(folder)
     else:
         train(spec, folder, shared=shared_phase(spec, folder.parent))
-    peak = getrusage(RUSAGE_SELF).ru_maxrss * 1024
-    write_atomically(folder / USAGE, json.dumps({"peak_bytes": peak}).encode())
-
-
-USAGE = "usage.json"
-
-
-def peak_memory(folder: Path) -> float:
-    """Bytes that the process of a run had used at most when it ended, runs before it included; NaN if nobody knows."""
-    try:
-        return float(json.loads((folder / USAGE).read_text())["peak_bytes"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return float("nan")
 
 
 def shared_phase(spec: Specification, home: Path) -> SharedPhase | None:

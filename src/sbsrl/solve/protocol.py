@@ -57,7 +57,7 @@ class Preparing(Solver, Protocol):
     def learned(self, state: Any) -> Mapping[str, Policy]:
         """The policies that the offline phase made, by name, so that they can be judged.
 
-        The clone of the behaviour is `prior`; `offline` is what became of it, which a monitor hands over to.
+        The clone of the behaviour is `clone`; `prior` is what became of it, which a monitor hands over to.
         """
         ...
 

@@ -11,13 +11,13 @@ from sbsrl.monitor import INTERVENED
 from sbsrl.networks import init_network
 from sbsrl.policy import Observant, told
 from sbsrl.problem import SwitchRule
-from sbsrl.solve.network.backup import Backup, Filtered, Pessimistic, evaluate_prior, goes_over, switched
-from sbsrl.solve.network.forecast import forecast
+from sbsrl.solve.network.backup import Backup, Filtered, evaluate_prior, goes_over, switched
+from sbsrl.solve.network.episodes import episodes, rows_of
 from sbsrl.solve.network.network_policy import NetworkPolicy, constant
 from sbsrl.solve.network.segments import CODE, init_critic
 from sbsrl.transitions import Transitions
 
-HORIZON, BUDGET = 8, 3.0
+HORIZON, BUDGET, KEY = 8, 3.0, jax.random.key(0)
 
 
 def network(action):
@@ -35,19 +35,18 @@ def backup(reward, cost, prior=-1.0):
     return Backup(network(prior), critic(reward, cost), units(), jnp.ones(3, jnp.float32), HORIZON)
 
 
-def switch(pessimism=0.0, optimism=0.0, budget=BUDGET, planned=True):
-    return SwitchRule(*(jnp.asarray(v, jnp.float32) for v in ([budget], [pessimism], optimism)), jnp.asarray(planned))
+def rule(pessimism=0.0, optimism=0.0, budget=BUDGET, planned=True):
+    return SwitchRule(*(jnp.asarray(v, jnp.float32) for v in ([budget], [pessimism], optimism)), planned)
 
 
-def sooper_problem(samples, budget=BUDGET, pessimism=0.0, optimism=0.0, uncertainty=0.0):
+def sooper_problem(samples, budget=BUDGET, pessimism=0.0, optimism=0.0, planned=True):
     problem = make_problem(
         samples.make(samples.numbers[0]),
         samples,
         budget,
         HORIZON,
         constraint="mean",
-        switch=switch(pessimism, optimism, budget),
-        uncertainty=lambda x, a: jnp.float32(uncertainty),
+        switch=rule(pessimism, optimism, budget, planned),
     )
     return problem
 
@@ -55,36 +54,62 @@ def sooper_problem(samples, budget=BUDGET, pessimism=0.0, optimism=0.0, uncertai
 def test_it_goes_over_when_the_budget_is_reached():
     sums = [[1.0], [1.5], [0.9]], [[1.0], [1.0], [1.0]], [[0.9], [0.5], [1.0]]
     parts = (jnp.array(each, jnp.float32) for each in sums)
-    assert goes_over(switch(), *parts).tolist() == [False, True, False]
+    assert goes_over(rule(), *parts).tolist() == [False, True, False]
 
 
-def test_an_episode_of_a_model_goes_over_at_the_right_step_and_is_worth_the_backup_from_then_on():
+def totals(problem, network, played):
+    """What an episode of the nominal model earns, costs and teaches, as it is planned or as it will be played."""
+    rows = rows_of(problem, 0, 1, played)
+    found = episodes(network, units(), rows, jnp.zeros((1, 1), jnp.float32), problem, HORIZON, 0.0, False, KEY)
+    return [float(part.ravel()[0]) for part in found]
+
+
+def test_a_planned_episode_goes_over_at_the_right_step_and_is_worth_the_backup_from_then_on():
     """Busy costs and earns 1; t + 1 + (7 - t) / 10 >= 3 from t = 2 on: 2 steps earn 1, 6 of the backup 0.05 each."""
-    samples = Beside(jnp.ones(2, jnp.float32), two_states)
-    problem = switched(sooper_problem(samples), backup(0.05, 0.1))
-    starts = jnp.zeros((3, 1), jnp.float32)
-    found = forecast(network(1.0), units(), problem, starts, HORIZON, 1, jax.random.key(0))
-    np.testing.assert_allclose(found.reward, 1.998 + 6 * 0.05, rtol=1e-3)
-    np.testing.assert_allclose(found.costs[:, 0], [1.999 + 6 * 0.1] * 2, rtol=1e-3)
+    problem = switched(sooper_problem(Beside(jnp.ones(2, jnp.float32), two_states)), backup(0.05, 0.1))
+    np.testing.assert_allclose(totals(problem, network(1.0), False)[:2], [2 + 6 * 0.05, 2 + 6 * 0.1], rtol=2e-3)
+
+
+def test_a_played_episode_goes_over_at_the_same_step_and_the_prior_policy_goes_on():
+    """The prior policy is busy for a quarter of each of the 6 steps, whatever its critic says."""
+    problem = switched(sooper_problem(Beside(jnp.ones(2, jnp.float32), two_states)), backup(0.05, 0.1, prior=-0.5))
+    np.testing.assert_allclose(totals(problem, network(1.0), True)[:2], [2 + 6 * 0.25] * 2, rtol=2e-3)
 
 
 def test_what_is_uncertain_costs_more_and_earns_more_until_then():
     """s = 0.5 everywhere: a step costs 1 + 0.6 / 2 and earns 1 + 2 / 2. From t = 2 on 1.3 (t + 1) >= 3."""
     samples = Beside(jnp.ones(1, jnp.float32), two_states, 0.5)
     problem = switched(sooper_problem(samples, pessimism=0.6, optimism=2.0), backup(0.0, 0.0))
-    found = forecast(network(1.0), units(), problem, jnp.zeros((2, 1), jnp.float32), HORIZON, 1, jax.random.key(0))
-    np.testing.assert_allclose(found.reward, 2 * 2, rtol=1e-3)
-    np.testing.assert_allclose(found.costs[:, 0], 2 * 1.3, rtol=1e-3)
-    np.testing.assert_allclose(found.information, 2 * 0.5, rtol=1e-6)
+    np.testing.assert_allclose(totals(problem, network(1.0), False), [2 * 2, 2 * 1.3, 2 * 0.5], rtol=2e-3)
 
 
-def test_rows_without_memory_are_only_dearer():
-    rows = Pessimistic(Beside(jnp.ones(1, jnp.float32), two_states, 0.5).beside(1, 1), switch(pessimism=0.6))
-    state, action = jnp.zeros((2, 1), jnp.float32), jnp.ones((2, 1), jnp.float32)
-    moved, uncertainty, memory = rows.advanced(state, action, jnp.zeros((2, 0), jnp.float32), rows.begun(2))
-    np.testing.assert_allclose(moved.costs, 1.3, rtol=1e-6)
-    np.testing.assert_allclose(uncertainty, 0.5)
-    assert memory == ()
+def test_what_is_promised_has_no_reward_for_uncertainty():
+    """Played: two steps earn 1 each, and the prior policy rests; what it rests through is uncertain, too."""
+    samples = Beside(jnp.ones(1, jnp.float32), two_states, 0.5)
+    problem = switched(sooper_problem(samples, pessimism=0.6, optimism=2.0), backup(0.0, 0.0))
+    np.testing.assert_allclose(totals(problem, network(1.0), True), [2.0, 2 * 1.3 + 6 * 0.3, 8 * 0.5], atol=0.02)
+
+
+@pytest.mark.parametrize(("played", "earned"), [(False, 8 * 2.0), (True, 8 * 1.0)])
+def test_plans_that_do_not_know_of_the_switch_are_only_dearer(played, earned):
+    samples = Beside(jnp.ones(1, jnp.float32), two_states, 0.5)
+    posed = sooper_problem(samples, pessimism=0.6, optimism=2.0, planned=False)
+    found = totals(switched(posed, backup(0.0, 0.1)), network(1.0), played)
+    np.testing.assert_allclose(found, [earned, 8 * 1.3, 8 * 0.5], rtol=2e-3)
+
+
+def test_what_forecasts_play_is_what_the_filter_plays():
+    """On the same model, with a prior policy that costs something and a critic that is wrong about it."""
+    problem = switched(sooper_problem(Beside(jnp.ones(2, jnp.float32), two_states)), backup(0.0, 0.2, prior=-0.5))
+    policy = Filtered(
+        NetworkPolicy(network(0.8), units()),
+        backup(0.0, 0.2, prior=-0.5),
+        two_states(),
+        lambda x, a: jnp.float32(0),
+        rule(),
+    )
+    cost, *_ = on_the_truth(policy, 1.0)
+    np.testing.assert_allclose(totals(problem, network(0.8), True)[1], cost, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("pessimism", "rate"), [(0.0, 0.3), (0.4, 0.3 + 0.4 * 0.5)])
@@ -118,13 +143,13 @@ def quarter(x, a, y):
     return jnp.full(1, 0.25, x.dtype)
 
 
-def filtered(reward=0.0, cost=0.1, pessimism=0.0):
+def filtered(reward=0.0, cost=0.1, pessimism=0.0, planned=True):
     return Filtered(
         NetworkPolicy(network(1.0), units()),
         backup(reward, cost),
         two_states(),
         lambda x, a: jnp.float32(0.5),
-        switch(pessimism),
+        rule(pessimism, planned=planned),
     )
 
 
@@ -142,6 +167,17 @@ def test_the_filter_hands_over_at_the_right_step(pessimism, first):
     assert instead == [t >= first for t in range(HORIZON)]
 
 
+def test_the_filter_asks_anew_at_every_step_if_plans_do_not_know_of_it():
+    """A cost that was charged by mistake and is taken back: for good if planned, forgotten if not."""
+    for planned in (True, False):
+        policy = filtered(planned=planned)
+        dear = policy.observe(policy.init(), 0.0, np.array([10.0]))
+        _, state, said = policy.act(jnp.zeros(1), dear, jax.random.key(0))
+        assert bool(said[INTERVENED])
+        _, _, said = policy.act(jnp.zeros(1), policy.observe(state, 0.0, np.array([-10.0])), jax.random.key(0))
+        assert bool(said[INTERVENED]) == planned
+
+
 def at_rest(key):
     return jnp.zeros(1)
 
@@ -153,15 +189,15 @@ def resting():
 
 
 def on_the_truth(policy, price):
-    """What an episode costs at this price, and when the prior policy acted."""
-    x, state, total, instead = jnp.zeros(1), policy.init(), 0.0, []
+    """What an episode costs at this price, when the prior policy acted, and how busy each step was."""
+    x, state, total, instead, busy = jnp.zeros(1), policy.init(), 0.0, [], []
     for t in range(HORIZON):
         a, state, said = policy.act(x, state, jax.random.key(t))
         x = (1 + a.astype(jnp.float64)) / 2
         cost = price * float(x[0])
         state = told(policy, state, float(x[0]), np.array([cost]))
-        total, instead = total + cost, [*instead, bool(said.get(INTERVENED, False))]
-    return total, instead
+        total, instead, busy = total + cost, [*instead, bool(said.get(INTERVENED, False))], [*busy, float(x[0])]
+    return total, instead, busy
 
 
 def test_a_cmdp_in_which_every_method_has_its_known_answer():
@@ -179,19 +215,29 @@ def test_a_cmdp_in_which_every_method_has_its_known_answer():
         "sbsrl": make_problem(nominal, Beside(prices, two_states), 2.0, HORIZON),
         "mbpo": make_problem(nominal, Switching(prices, two_states), 2.0, HORIZON, constraint="mean"),
         "sooper": make_problem(
-            nominal, Switching(prices, two_states), 2.0, HORIZON, constraint="mean", switch=switch(budget=2.0)
+            nominal,
+            Switching(prices, two_states),
+            2.0,
+            HORIZON,
+            constraint="mean",
+            switch=rule(budget=2.0, planned=False),
         ),
     }
-    found = {}
+    found, pushes = {}, {}
     for name, problem in problems.items():
         state, _ = chosen.prepare(problems["sbsrl"], chosen.init(jax.random.key(0)), jax.random.key(1))
+        state = chosen._evaluated(problem, state._replace(prior=state.cloned), jax.random.key(3))
         for i in range(16):
             state, _ = chosen._block(chosen._switched(problem, state), state, jax.random.fold_in(jax.random.key(2), i))
-        state = chosen._evaluated(problem, state._replace(played=state.network), jax.random.key(3))
+        state = state._replace(played=state.network)
         found[name] = on_the_truth(chosen._policy(problem, state), 2.0)
+        pushes[name] = on_the_truth(NetworkPolicy(state.network, chosen.domain.units), 1.0)[2]
     assert 1.6 < found["sbsrl"][0] <= 2.1
     assert not any(found["sbsrl"][1])
     assert found["mbpo"][0] > 2.5
     assert not any(found["mbpo"][1])
-    assert found["sooper"][0] <= 2.2
-    assert any(found["sooper"][1])
+    cost, instead, _ = found["sooper"]
+    charged = 2.0 * np.cumsum([0.0, *pushes["sooper"]])[:HORIZON]
+    first = next(t for t, push in enumerate(pushes["sooper"]) if charged[t] + 1.25 * push >= 2.0)
+    assert instead.index(True) == first  # the prior policy rests: its critic adds next to nothing
+    assert cost <= 2.0 + (2.0 - 1.25) * max(pushes["sooper"])  # a step may cost 2 where 1.25 was foreseen

@@ -365,3 +365,15 @@ def test_of_the_policies_that_pass_the_one_that_earns_more_is_played():
     assert not same(state.network, before.network)
     better = make_problem(earn(1.0), Parametric(jnp.ones(2, jnp.float32), earn), 1.0, HORIZON)
     assert chosen.solve(better, before, jax.random.key(1))[0].metrics["origin"] == TRAINED
+
+
+def test_an_episode_that_another_policy_ended_proves_nothing():
+    """Under a monitor the solver is told of its own steps, as of an episode that was interrupted."""
+    chosen = solver(at_rest, HORIZON, budget=2.0, return_scale=HORIZON)
+    state = chosen.init(jax.random.key(0))._replace(cleared=jnp.asarray(True), promised=jnp.float32(5.0))
+    states, steps = np.zeros((4, 1)), np.zeros((3, 1))
+    cut = Episode(states, steps, steps[:, 0], steps, "interrupted", "the prior policy took over")
+    after = chosen.observed(state, cut)
+    assert not after.proven.any
+    np.testing.assert_array_equal(after.optimism, state.optimism)
+    assert chosen.observed(state, cut._replace(ended="horizon")).proven.any

@@ -45,5 +45,5 @@ class ActorCriticChoices(NetworkChoices):
         Number(0), 0.03, "weight of the squared distance from the actions of the policy at the beginning of a round"
     )
     averaging: float = declared(
-        Number(0, 1), 0.1, "weight of the newest policy in the running mean over a round, which is what is kept"
+        Number(1e-3, 1), 0.1, "weight of the newest policy in the running mean over a round, which is what is kept"
     )

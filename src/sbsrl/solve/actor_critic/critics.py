@@ -26,7 +26,7 @@ import optax
 from jaxtyping import Array, Float
 
 from ...networks import Network, apply_members, init_network
-from ...optimisation import descend
+from ...optimisation import descend, usable
 from ...types import PRNGKey, Scalar
 from ..network.network_policy import Units, standardised
 from ..network.segments import CODE
@@ -109,6 +109,6 @@ def learn(critics: Critics, units: Units, judged: Judged, rate: float) -> tuple[
         return jnp.sum(jnp.mean(each, axis=1))  # networks share nothing, so none waits for another
 
     value, slopes = jax.value_and_grad(loss)(critics.networks)
-    networks, moments = descend(CRITIC, slopes, critics.moments, critics.networks, rate)
+    networks, moments = descend(CRITIC, usable(slopes), critics.moments, critics.networks, rate)
     followers = jax.tree.map(lambda old, new: (1 - TRACKING) * old + TRACKING * new, critics.followers, networks)
     return Critics(networks, followers, moments), value

@@ -19,6 +19,7 @@ class ActorCriticSettings(Uncertified, ActorCriticChoices):
     """Trains a policy network with critics for every sample."""
 
     name: ClassVar[str] = "actor-critic"
+    critics: ClassVar[bool] = True
 
     def create(self, task: Task) -> NetworkSolver:
         """The solver for a task."""

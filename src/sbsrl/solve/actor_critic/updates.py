@@ -3,7 +3,7 @@
 Between two updates of the policy all models are followed for some steps, each on its own trajectory; the critics learn
 from these; then the policy, at states of these trajectories:
 
-    minimise  E[(1 - gamma) alpha log pi(a | x) - q_r(x, a, m) + sum_m p_m q_c(x, a, m) - p_sigma q_sigma(x, a, m)],
+    minimise  E[(1 - gamma) alpha log pi(a | x) - q_r(x, a, m) + sum_m p_m q_c(x, a, m) - p_sigma q_sigma(x, a, mu)],
 
 where p_m and p_sigma are what the constraints press (`pressures`): slopes of the penalties of
 
@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int
 from ..._jax import PLAN
 from ...belief.protocol import Rows
 from ...networks import Network, apply
-from ...optimisation import descend
+from ...optimisation import descend, usable
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
 from ..network.episodes import code_of, rows_of
@@ -251,10 +251,10 @@ def _objective(
     noise = jax.random.normal(key, chosen.shares.shape, PLAN)
     drawn = stochastic(network, log_std, setting.units, chosen.states, noise)
     q = jnp.mean(q_values(learned.critics.networks, setting.units, chosen.states, drawn.shares, chosen.code), axis=0)
-    nominal = model == count - 1
-    earning = jnp.ones(len(model), PLAN) if sizes.robust else count * nominal.astype(PLAN)
+    there = count * (model == count - 1).astype(PLAN)  # its mean over all rows is that over the nominal model's
+    earning = jnp.ones(len(model), PLAN) if sizes.robust else there
     presses = jnp.concatenate([pushed.costs, jnp.zeros((1, pushed.costs.shape[1]), PLAN)])[model] * count
-    value = jnp.sum(presses * q[:, 1:-1], axis=1) - earning * q[:, 0] - pushed.information * q[:, -1]
+    value = jnp.sum(presses * q[:, 1:-1], axis=1) - earning * q[:, 0] - pushed.information * there * q[:, -1]
     entropy = (1 - sizes.discount) * jnp.exp(learned.soft.log_temperature) * drawn.log_density
     seen = standardised(setting.units, chosen.states)
     moved = jnp.tanh(apply(network, seen)) - jnp.tanh(apply(anchor, seen))
@@ -275,6 +275,7 @@ def _actor(
     slopes, log_density = jax.grad(_objective, has_aux=True)(
         (trained.network, soft.log_std), setting, learned, anchor, pushed, chosen, model, draw_key
     )
+    slopes = usable(slopes)
     network, moments = descend(OPTIMISER, slopes[0], trained.moments, trained.network, rate)
     surplus = -log_density - setting.sizes.entropy  # of the entropy: where it is too large, the temperature falls
     before = (soft.log_std, soft.log_temperature)

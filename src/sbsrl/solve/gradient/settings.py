@@ -22,6 +22,11 @@ class GradientSettings(Uncertified, GradientChoices):
 
     name: ClassVar[str] = "gradient"
 
+    @property
+    def critics(self) -> bool:
+        """Whether gradients end in critics."""
+        return bool(self.segment)
+
     def create(self, task: Task) -> NetworkSolver:
         """The solver for a task."""
         if self.segment and any(cost.aggregation != "sum" for cost in task.costs):

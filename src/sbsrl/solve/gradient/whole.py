@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float
 
 from ..._jax import PLAN
 from ...networks import Network
-from ...optimisation import descend
+from ...optimisation import descend, usable
 from ...problem import Problem
 from ...starts import draw_starts
 from ...types import PRNGKey, Scalar
@@ -129,9 +128,7 @@ def train(
         slopes, (seen, g, lacking) = jax.grad(loss, has_aux=True)(
             state.network, state.multipliers, state.curiosity, starts, key
         )
-        usable = jnp.isfinite(optax.tree.norm(slopes))
-        slopes = jax.tree.map(lambda slope: jnp.where(usable, slope, 0), slopes)
-        network, moments = descend(OPTIMISER, slopes, state.moments, state.network, rate)
+        network, moments = descend(OPTIMISER, usable(slopes), state.moments, state.network, rate)
         kind, eta, limit = weights.kind, weights.multiplier_rate, weights.multiplier_limit
         multipliers = updated(kind, state.multipliers, g, eta, limit)
         curiosity = jnp.where(problem.threshold > 0, updated(kind, state.curiosity, lacking, eta, limit), 0)

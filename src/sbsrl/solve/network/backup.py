@@ -6,9 +6,10 @@ cost C_t goes over to the prior policy before an action a at x if for one of the
 
     C_t + c(x, a) + lambda s_n(x, a) + (T - t - 1) v_c(y) >= d.
 
-On the true system this is asked anew at every step. In an episode of a model it is for good: from then on every step
-gives what the prior policy gives on average from there, so that the episode is worth what it had earned and the
-backup's value.
+If plans know of this, it is for good, on the true system as on the models. A policy is then trained on episodes that
+end there: from then on every step gives what the prior policy gives on average, so that an episode is worth what it
+had earned and the backup's value. It is checked on episodes in which the prior policy really goes on. If plans do not
+know of it, the true system is asked anew at every step.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from ...monitor import INTERVENED
 from ...networks import Network
 from ...policy import Metrics
 from ...problem import Problem, SwitchRule
-from ...types import Action, Flag, Index, PRNGKey, State
+from ...types import Action, Index, PRNGKey, Scalar, State
 from .episodes import rows_of
 from .network_policy import NetworkPolicy, Units, act
 from .segments import CODE, Critic, follow, learn_values, values, visited
@@ -34,9 +35,11 @@ __all__ = [
     "EVALUATED",
     "RENEWED",
     "Backup",
+    "EndingRows",
     "Filtered",
+    "Pessimistic",
+    "PlayedRows",
     "Switched",
-    "SwitchedRows",
     "evaluate_prior",
     "goes_over",
     "switched",
@@ -66,17 +69,23 @@ class Backup(eqx.Module):
 
 
 def goes_over(
-    switch: SwitchRule, charged: Float[Array, "n k"], costs: Float[Array, "n k"], rest: Float[Array, "n k"]
+    rule: SwitchRule, charged: Float[Array, "n k"], costs: Float[Array, "n k"], rest: Float[Array, "n k"]
 ) -> Bool[Array, " n"]:
     """Whether what was charged, the pessimistic costs of a step and the rest after it reach a budget."""
-    return jnp.any(charged + costs + rest >= switch.budgets[None], axis=1)
+    return jnp.any(charged + costs + rest >= rule.budgets[None], axis=1)
 
 
 class Pessimistic(eqx.Module):
-    """Rows whose costs are higher where they are uncertain."""
+    """Rows whose costs, and if wanted rewards, are higher where they are uncertain."""
 
     rows: Rows
-    switch: SwitchRule
+    pessimism: Float[Array, " k"]
+    optimism: Scalar | float
+
+    @property
+    def code(self) -> Float[Array, "n c"]:
+        """What tells the models of the rows apart."""
+        return self.rows.code  # type: ignore[attr-defined]
 
     def noises(self, key: PRNGKey, steps: int, training: bool) -> Float[Array, "T n z"]:
         return self.rows.noises(key, steps, training)
@@ -88,11 +97,11 @@ class Pessimistic(eqx.Module):
         self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"], memory: Any
     ) -> tuple[Steps, Float[Array, " n"], Any]:
         moved, uncertainty, memory = self.rows.advanced(x, a, noise, memory)
-        costs = moved.costs + self.switch.pessimism[None] * uncertainty[:, None]
-        return moved._replace(costs=costs), uncertainty, memory
+        costs = moved.costs + self.pessimism[None] * uncertainty[:, None]
+        return Steps(moved.states, moved.rewards + self.optimism * uncertainty, costs), uncertainty, memory
 
 
-class Course(NamedTuple):
+class Progress(NamedTuple):
     """What rows remember of their episodes."""
 
     charged: Float[Array, "n k"]
@@ -102,44 +111,62 @@ class Course(NamedTuple):
     inner: Any
 
 
-class SwitchedRows(eqx.Module):
-    """Rows that go over to the prior policy."""
+class _Switching(eqx.Module):
+    """Rows that go over to the prior policy for good."""
 
     rows: Pessimistic
-    switch: SwitchRule
+    rule: SwitchRule
     backup: Backup
-
-    @property
-    def code(self) -> Float[Array, "n c"]:
-        return self.rows.rows.code  # type: ignore[attr-defined]
 
     def noises(self, key: PRNGKey, steps: int, training: bool) -> Float[Array, "T n z"]:
         return self.rows.noises(key, steps, training)
 
-    def begun(self, n: int) -> Course:
-        nothing = jnp.zeros((n, len(self.switch.budgets)), PLAN)
-        return Course(nothing, jnp.zeros(n, jnp.int32), jnp.zeros(n, bool), self.rows.begun(n))
+    def begun(self, n: int) -> Progress:
+        nothing = jnp.zeros((n, len(self.rule.budgets)), PLAN)
+        return Progress(nothing, jnp.zeros(n, jnp.int32), jnp.zeros(n, bool), self.rows.begun(n))
 
-    def advanced(
-        self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"], memory: Course
-    ) -> tuple[Steps, Float[Array, " n"], Course]:
-        moved, uncertainty, inner = self.rows.advanced(x, a, noise, memory.inner)
+    def over(self, moved: Steps, memory: Progress) -> Bool[Array, " n"]:
+        """Whether the prior policy acts in place of the action that led here, or has acted before."""
         left = (self.backup.horizon - 1 - memory.t).astype(PLAN)
         rest = left[:, None] * self.backup.rates(moved.states)[:, 1:-1]
-        over = memory.over | (goes_over(self.switch, memory.charged, moved.costs, rest) & self.switch.planned)
-        rates = self.backup.rates(x)
+        return memory.over | goes_over(self.rule, memory.charged, moved.costs, rest)
+
+
+class EndingRows(_Switching):
+    """For plans: what comes after the switch is what the prior policy gives on average from there."""
+
+    def advanced(
+        self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"], memory: Progress
+    ) -> tuple[Steps, Float[Array, " n"], Progress]:
+        moved, uncertainty, inner = self.rows.advanced(x, a, noise, memory.inner)
+        over, rates = self.over(moved, memory), self.backup.rates(x)
         y = jnp.where(over[:, None], x, moved.states)
-        rewards = jnp.where(over, rates[:, 0], moved.rewards + self.switch.optimism * uncertainty)
+        rewards = jnp.where(over, rates[:, 0], moved.rewards)
         costs = jnp.where(over[:, None], rates[:, 1:-1], moved.costs)
-        after = Course(memory.charged + costs, memory.t + 1, over, inner)
+        after = Progress(memory.charged + costs, memory.t + 1, over, inner)
         return Steps(y, rewards, costs), jnp.where(over, 0.0, uncertainty).astype(PLAN), after
 
 
+class PlayedRows(_Switching):
+    """For forecasts: after the switch the prior policy acts."""
+
+    def advanced(
+        self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"], memory: Progress
+    ) -> tuple[Steps, Float[Array, " n"], Progress]:
+        own = self.rows.advanced(x, a, noise, memory.inner)
+        over = self.over(own[0], memory)
+        instead = self.rows.advanced(x, act(self.backup.prior, self.backup.units, x), noise, memory.inner)
+        moved, uncertainty, inner = jax.tree.map(
+            lambda mine, theirs: jnp.where(over.reshape(-1, *[1] * (mine.ndim - 1)), theirs, mine), own, instead
+        )
+        return moved, uncertainty, Progress(memory.charged + moved.costs, memory.t + 1, over, inner)
+
+
 class Switched(eqx.Module):
-    """Samples whose episodes go over to the prior policy."""
+    """Samples whose costs are pessimistic, and whose episodes go over to the prior policy if plans know of that."""
 
     samples: SideBySide
-    switch: SwitchRule
+    rule: SwitchRule
     backup: Backup
 
     def __len__(self) -> int:
@@ -148,13 +175,19 @@ class Switched(eqx.Module):
     def member(self, m: Index) -> Model:
         return self.samples.member(m)
 
-    def beside(self, each: int, nominal: int) -> SwitchedRows:
-        """So many rows of every sample, one sample after the other, then so many of the nominal model."""
-        return SwitchedRows(Pessimistic(self.samples.beside(each, nominal), self.switch), self.switch, self.backup)
+    def beside(self, each: int, nominal: int) -> Rows:
+        """Rows to plan with."""
+        rows = Pessimistic(self.samples.beside(each, nominal), self.rule.pessimism, self.rule.optimism)
+        return EndingRows(rows, self.rule, self.backup) if self.rule.planned else rows
+
+    def beside_played(self, each: int, nominal: int) -> Rows:
+        """Rows to judge by: uncertainty earns nothing, and the prior policy acts where it would."""
+        rows = Pessimistic(self.samples.beside(each, nominal), self.rule.pessimism, 0.0)
+        return PlayedRows(rows, self.rule, self.backup) if self.rule.planned else rows
 
 
 def switched(problem: Problem, backup: Backup) -> Problem:
-    """The same problem on models whose episodes go over to the prior policy."""
+    """The same problem on such samples."""
     assert problem.switch is not None
     assert isinstance(problem.samples, SideBySide)
     return eqx.tree_at(lambda tree: tree.samples, problem, Switched(problem.samples, problem.switch, backup))
@@ -174,7 +207,7 @@ def evaluate_prior(
     """The critic after so many segments of the prior policy, half from states of the data and half from states that
     the policy `network` comes to on the models."""
     assert problem.switch is not None
-    rows = Pessimistic(rows_of(problem, 0, ROWS), problem.switch)
+    rows = Pessimistic(rows_of(problem, 0, ROWS), problem.switch.pessimism, 0.0)
     visit_key, key = jax.random.split(key)
     starts = problem.starts[jnp.arange(ROWS) % len(problem.starts)].astype(PLAN)
     found, _ = visited(network, backup.units, problem, rows, starts, backup.horizon, STEPS, visit_key)
@@ -199,6 +232,7 @@ class Spent(NamedTuple):
 
     charged: Float[Array, " k"]
     t: Int[Array, ""]
+    over: Bool[Array, ""]
 
 
 class Filtered(eqx.Module):
@@ -208,14 +242,14 @@ class Filtered(eqx.Module):
     backup: Backup
     model: Model
     uncertainty: Uncertainty
-    switch: SwitchRule
+    rule: SwitchRule
 
     def init(self) -> Spent:
-        return Spent(jnp.zeros(len(self.switch.budgets), PLAN), jnp.zeros((), jnp.int32))
+        return Spent(jnp.zeros(len(self.rule.budgets), PLAN), jnp.zeros((), jnp.int32), jnp.zeros((), bool))
 
     def act(self, x: State, state: Spent, key: PRNGKey) -> tuple[Action, Spent, Metrics]:
-        action, after, instead = _filtered(self, x, state)
-        return action, after, {INTERVENED: instead}
+        action, after = _filtered(self, x, state)
+        return action, after, {INTERVENED: after.over}
 
     def observe(self, state: Spent, reward: Any, costs: Any) -> Spent:
         """Charges what the step really cost."""
@@ -228,13 +262,12 @@ def _charged(before: Float[Array, " k"], costs: Float[Array, " k"]) -> Float[Arr
 
 
 @eqx.filter_jit
-def _filtered(chosen: Filtered, x: State, state: Spent) -> tuple[Action, Spent, Flag]:
-    x = x.astype(PLAN)
+def _filtered(chosen: Filtered, x: State, state: Spent) -> tuple[Action, Spent]:
+    x, rule, backup = x.astype(PLAN), chosen.rule, chosen.backup
     a = act(chosen.policy.network, chosen.policy.units, x[None])[0]
     y = chosen.model(x, a)
-    costs = chosen.model.costs(x, a, y) + chosen.switch.pessimism * chosen.uncertainty(x, a)
-    left = (chosen.backup.horizon - 1 - state.t).astype(PLAN)
-    rest = left * chosen.backup.rates(y[None])[:, 1:-1]
-    instead = goes_over(chosen.switch, state.charged[None], costs[None], rest)[0]
-    prior = act(chosen.backup.prior, chosen.backup.units, x[None])[0]
-    return jnp.where(instead, prior, a), state._replace(t=state.t + 1), instead
+    costs = chosen.model.costs(x, a, y) + rule.pessimism * chosen.uncertainty(x, a)
+    rest = (backup.horizon - 1 - state.t).astype(PLAN) * backup.rates(y[None])[:, 1:-1]
+    over = goes_over(rule, state.charged[None], costs[None], rest)[0] | (state.over & rule.planned)
+    prior = act(backup.prior, backup.units, x[None])[0]
+    return jnp.where(over, prior, a), Spent(state.charged, state.t + 1, over)

@@ -65,10 +65,13 @@ def _asked(model: Model, x: Float[Array, "n dx"], a: Float[Array, "n da"]) -> St
     return Steps(y, jax.vmap(model.reward)(x, a, y), jax.vmap(model.costs)(x, a, y))
 
 
-def rows_of(problem: Problem, each: int, nominal: int) -> Rows:
-    """So many rows of every sample, one sample after the other, then so many of the nominal model."""
+def rows_of(problem: Problem, each: int, nominal: int, played: bool = False) -> Rows:
+    """So many rows of every sample, one sample after the other, then so many of the nominal model.
+
+    They are as episodes are planned, or (`played`) as they will be played, where that differs.
+    """
     source = problem.nominal if problem.samples is None else problem.samples
-    if beside := getattr(source, "beside", None):
+    if beside := (played and getattr(source, "beside_played", None)) or getattr(source, "beside", None):
         rows: Rows = beside(0 if problem.samples is None else each, nominal)
         return rows
     return EachAsked(problem, each, nominal)

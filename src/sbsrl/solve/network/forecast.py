@@ -76,7 +76,7 @@ def forecast(
 ) -> Forecast:
     """Of the policy as it will be played, from all but the last of these states on every sample, from those on mu."""
     each = starts.shape[0] - nominal
-    rows = rows_of(problem, each, nominal)
+    rows = rows_of(problem, each, nominal, played=True)
     count = 0 if problem.samples is None else len(problem.samples)
     totals = episodes(
         network, units, rows, spread_starts(starts, count, each, nominal), problem, horizon, 0.0, False, key

@@ -65,8 +65,8 @@ class NetworkSolver:
         }
 
     def learned(self, state: SolverState) -> dict[str, NetworkPolicy]:
-        """The clone, and what became of it offline."""
-        networks = {"prior": state.cloned, "offline": state.prior}
+        """The clone, and what became of it offline: the prior policy."""
+        networks = {"clone": state.cloned, "prior": state.prior}
         return {name: NetworkPolicy(network, self.domain.units) for name, network in networks.items()}
 
     def solve(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[Solution, SolverState]:
