@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 import time
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,8 @@ class Plain:
         self.learn = jax.jit(self._learn, static_argnums=4)
         self.targets = jax.jit(self._targets)
         self.policy = jax.jit(self._policy)
+        self.applied = jax.jit(self._applied)
+        self.chosen = jax.jit(lambda judged, key: updates._chosen(judged, setting.sizes.critic_batch, key)[0])
 
     def _value(self, network: Any, x: Any, shares: Any, code: Any) -> Any:
         inputs = jnp.concatenate([standardised(self.setting.units, x), shares, code], axis=1)
@@ -147,7 +150,7 @@ class Plain:
             for i in range(count)
         ]
         for step_key in jax.random.split(learn_key, setting.sizes.critic_updates):
-            batch, _ = updates._chosen(judged, setting.sizes.critic_batch, step_key)
+            batch = self.chosen(judged, step_key)
             for i in range(count):
                 nets[i], moments[i], follow[i] = self.learn(nets[i], moments[i], follow[i], batch, i % (count // TWO))
             now = learned._replace(critics=Critics(stacked(nets), learned.critics.followers, learned.critics.moments))
@@ -155,7 +158,7 @@ class Plain:
         critics = Critics(stacked(nets), stacked(follow), stacked(moments))
         return self.applied(learned._replace(critics=critics), slopes, density, seen)
 
-    def applied(self, learned: Learned, slopes: Any, density: Any, seen: Any) -> Learned:
+    def _applied(self, learned: Learned, slopes: Any, density: Any, seen: Any) -> Learned:
         trained, soft, setting = learned.trained, learned.soft, self.setting
         network, moments = descend(OPTIMISER, slopes[0], trained.moments, trained.network, 1e-4)
         surplus = -density - setting.sizes.entropy
@@ -171,15 +174,18 @@ class Plain:
         )
 
 
+@jax.jit
 def stacked(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def agree(one: Learned, other: Learned) -> None:
-    """Both are the same update: networks to 1e-4."""
-    for a, b in ((one.critics.networks, other.critics.networks), (one.trained.network, other.trained.network)):
+    """Both are the same update: networks, followers, multipliers, temperature and deviations to 1e-4."""
+    for name in ("critics.networks", "critics.followers", "trained.network", "trained.multipliers", "soft.log_std"):
+        a, b = (attrgetter(name)(each) for each in (one, other))
         for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
             np.testing.assert_allclose(np.asarray(x), np.asarray(y), atol=1e-4)
+    np.testing.assert_allclose(float(one.soft.log_temperature), float(other.soft.log_temperature), atol=1e-4)
 
 
 def measured(who: str, critic_updates: int) -> None:
@@ -207,11 +213,11 @@ def main() -> None:
     lines = [
         "# One iteration of the actor-critic",
         "",
-        "`taskset -c 0 python benchmarks/actor_critic.py`, at the paper's sizes (five samples, batches of 256 states "
-        "on each, critics 512 wide) for the race car: targets, updates of all critics, one update of the policy and of "
-        "its temperature. Plain: a program per network, and a gradient of the policy at every update of the critics, "
-        "of which the last is used; both end with the same numbers to 1e-4. CPU-seconds, the least of three, each in a "
-        "process of its own.",
+        "`taskset -c 0 python benchmarks/actor_critic.py`, with the paper's samples, batches and width (five samples, "
+        "256 states on each, critics 512 wide; its critics are deeper) for the race car: targets, updates of all "
+        "critics, one update of the policy and of its temperature. Plain: a program per network, and a gradient of the "
+        "policy at every update of the critics, of which the last is used; both end with the same numbers to 1e-4. "
+        "CPU-seconds, the least of three, each in a process of its own.",
         "",
         f"| critics per policy update | this | plain | ratio | at least {WANTED} | memory | plain |",
         "|---|---|---|---|---|---|---|",

@@ -7,6 +7,7 @@ import pytest
 import slider
 
 from sbsrl import UserError, learn
+from sbsrl.offline import collect
 from sbsrl.runs import train
 from sbsrl.runs.borrowed_phase import KEPT
 from sbsrl.specification import Specification
@@ -47,12 +48,30 @@ def test_what_was_learned_offline_is_that_of_the_other_run(lender, tmp_path, lef
         ({"solver": "actor-critic"}, 'its solver is "gradient", and here it is "actor-critic"'),
         ({"width": 8}, "its belief.width is 16, and here it is 8"),
         ({"budget": 2.0}, r"its run.budget is \[1.0\], and here it is \[2.0\]"),
-        ({"data": "pusher:13:0"}, 'its run.data is "pusher:12:0", and here it is "pusher:13:0"'),
+        ({"data": "pusher:13:0"}, 'its data are "pusher:12:0", and here they are "pusher:13:0", which are not'),
     ],
 )
 def test_the_phase_of_another_kind_of_run_is_refused_in_one_line(lender, changes, complaint):
     with pytest.raises(UserError, match=f"of another kind of run: {complaint}"):
         learn("slider", offline=str(lender), **{**HASTY, **changes})
+
+
+def test_files_are_compared_by_their_content(lender, tmp_path):
+    """The same name for other data is another thing, and another name for the same is not."""
+    task = Specification.make("slider", "sbsrl", 0, "cpu", {}).make_task()
+    for name, seed in (("one", 0), ("same", 0), ("other", 1)):
+        collect(task, "pusher", seed=seed, episodes=6).save(tmp_path / f"{name}.npz")
+    train(Specification.make("slider", "sbsrl", 7, "cpu", {**HASTY, "data": str(tmp_path / "one.npz")}), tmp_path / "a")
+    borrowed = {**HASTY, "offline": str(tmp_path / "a")}
+    learn("slider", "mbpo", data=str(tmp_path / "same.npz"), **borrowed)
+    with pytest.raises(UserError, match=r"its data are .*one.npz.*other.npz.*, which are not the same"):
+        learn("slider", "mbpo", data=str(tmp_path / "other.npz"), **borrowed)
+
+
+def test_what_the_other_run_did_not_judge_is_judged_here(lender, tmp_path):
+    learn("slider", offline=str(lender), judged=4, out=tmp_path / "judged", **HASTY)
+    numbers = json.loads((tmp_path / "judged" / "offline.json").read_text())
+    assert {"clone/true_return", "prior/true_return"} <= set(numbers)
 
 
 def test_the_phase_of_another_task_is_refused(lender, tmp_path):

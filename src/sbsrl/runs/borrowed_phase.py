@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,23 @@ __all__ = ["KEPT", "borrow"]
 
 KEPT = "offline"
 """The folder in a run folder that has its offline phase."""
-DECIDING = {"run": ("prior", "budget", "data", "episodes"), "method": ("samples", "tightening")}
-"""What an offline phase depends on besides the settings of task, belief and solver; episodes by the room for them."""
+DECIDING = {"run": ("prior", "budget", "episodes"), "method": ("samples", "tightening")}
+"""What an offline phase depends on besides the data and the settings of task, belief and solver; on the episodes by
+the room for them."""
 
 
-def borrow(config: Mapping[str, Any], folder: Path, fresh: Learner) -> tuple[Learner, dict[str, float]]:
+def borrow(
+    config: Mapping[str, Any], data: bytes | None, folder: Path, fresh: Learner
+) -> tuple[Learner, dict[str, float]]:
     """The learner after the offline phase of the run in this folder, and the numbers about it.
 
-    Refuses the phase of another task, belief or solver, and one that began with other data.
+    Refuses the phase of another task, belief or solver, and one that began with other data; `data` is the content of
+    those of this run, None if they are made by a recipe.
     """
     with RunFolder.open(folder) as other:
-        theirs = other.config
-    if difference := next(_differences(theirs, config), None):
+        theirs, kept = other.config, other.data.read_bytes() if other.data.exists() else None
+    differences = chain(_differences(theirs, config), _other_data(theirs, config, kept, data))
+    if difference := next(differences, None):
         raise UserError(
             f"the offline phase of {folder} is of another kind of run: {difference}; begin with one that agrees in "
             "task, belief, solver, data, budget, samples, tightening and episodes."
@@ -37,6 +43,15 @@ def borrow(config: Mapping[str, Any], folder: Path, fresh: Learner) -> tuple[Lea
             "networks, or leave out offline."
         )
     return found
+
+
+def _other_data(
+    theirs: Mapping[str, Any], ours: Mapping[str, Any], kept: bytes | None, data: bytes | None
+) -> Iterator[str]:
+    """Whether the data differ: by their content if they were given, by their recipe if not."""
+    there, here = (config.get("settings", {}).get("run", {}).get("data") for config in (theirs, ours))
+    if kept != data or (data is None and there != here):
+        yield f"its data are {json.dumps(there)}, and here they are {json.dumps(here)}, which are not the same"
 
 
 def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:

@@ -160,8 +160,12 @@ class _Run:
 
     def _borrowed(self) -> tuple[Learner, Mapping[str, float]] | None:
         """What another run learned offline, if that was asked for."""
-        path = self.experiment.settings.run.offline
-        return borrow(self.config, Path(path), self.learner) if path else None
+        path, given = self.experiment.settings.run.offline, self.experiment.settings.run.data
+        if not path:
+            return None
+        data = given_content(self.experiment.task, given) if given and not is_recipe(given) else None
+        self.learner, metrics = borrow(self.config, data, Path(path), self.learner)
+        return self.learner, metrics if "prior/true_return" in metrics else {**metrics, **self._judged_offline()}
 
     def _learned_offline(self) -> tuple[Learner, Mapping[str, float]]:
         """The offline phase itself, which is kept for the other runs that share it."""
