@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from made_up_drives import make_drives
 
-from sbsrl.belief.protocol import Steps
+from sbsrl.belief.protocol import Forgetful, Steps
 from sbsrl.report.drives import believed_charge, drive_samples, drive_truth
 from sbsrl.specification import resolve
 from sbsrl.systems.episode import Guard, run_episode
@@ -17,7 +17,7 @@ from sbsrl.tasks.race_car import NEWEST, OBSTACLE_RADIUS, OBSTACLES, SIZE, caref
 KEY = jax.random.key(3)
 
 
-class Shifts(eqx.Module):
+class Shifts(Forgetful, eqx.Module):
     """Rows that move p_x by their own stride times the action, earn the action and cost the stride."""
 
     strides: jax.Array

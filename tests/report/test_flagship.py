@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sbsrl.belief.ensemble.belief import _predicted_costs
+from sbsrl.prediction import final_costs
 from sbsrl.report import flagship
 from sbsrl.report.drives import believed_charge, drive_samples, drive_truth
 from sbsrl.report.figures import FIGURES, Request
@@ -100,7 +100,9 @@ def test_samples_forecast_as_the_belief_does(made):
     known, start = made.known[0], made.moments[0].true.states[0, 0, 0]
     horizon, key = known.experiment.task.horizon, jax.random.key(7)
     x = jax.numpy.asarray(start, jax.numpy.float32)
-    expected = _predicted_costs(known.samples, known.policy, x, jax.numpy.ones(horizon, bool), ("sum",), key)
+    nothing, steps = jax.numpy.zeros(1, jax.numpy.float32), (jax.numpy.int32(0), jax.numpy.int32(horizon))
+    memory = known.policy.init()
+    expected = final_costs(known.samples, known.policy, memory, x, nothing, *steps, horizon, ("sum",), key)
     noise_key, _ = jax.random.split(key)
     found = drive_samples(known.samples, known.policy, start[None], horizon, noise_key)
     np.testing.assert_allclose(found.totals[:, 0], expected[:, 0], rtol=0.05, atol=0.05)

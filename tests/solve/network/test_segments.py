@@ -47,7 +47,7 @@ def test_a_segment_is_worth_its_signals_and_the_value_of_where_it_ends():
     """V is 7 everywhere: (1 - g) (y_0 + g y_1) + g^2 7."""
     constant = (Layer(jnp.zeros((1 + CODE, 1), jnp.float32), jnp.full(1, 7.0, jnp.float32)),)
     segment = Segment(
-        jnp.zeros((2, 1, 1), jnp.float32), jnp.array([[[2.0]], [[3.0]]], jnp.float32), jnp.ones((1, 1), jnp.float32)
+        jnp.zeros((2, 1, 1), jnp.float32), jnp.array([[[2.0]], [[3.0]]], jnp.float32), jnp.ones((1, 1), jnp.float32), ()
     )
     found = segment_returns(segment, constant, units(), jnp.zeros((1, CODE), jnp.float32), 0.8)
     np.testing.assert_allclose(found, [[0.2 * (2 + 0.8 * 3) + 0.64 * 7]], rtol=1e-6)
@@ -70,6 +70,7 @@ def test_rows_follow_their_own_models_and_can_be_told_apart():
         units(),
         rows,
         jnp.zeros((5, 1), jnp.float32),
+        rows.begun(5),
         DRIFTING,
         jnp.ones(3, jnp.float32),
         3,
@@ -107,7 +108,7 @@ def test_a_critic_learns_a_value_for_every_sample():
     learn = jax.jit(lambda critic, segment, key: learn_values(critic, units(), segment, code, 0.8, key))
     for i in range(150):
         states = jax.random.normal(jax.random.fold_in(key, i), (6, 2, 1), jnp.float32)
-        critic = learn(critic, Segment(states[:5], signals, states[5]), jax.random.fold_in(key, i))
+        critic = learn(critic, Segment(states[:5], signals, states[5], ()), jax.random.fold_in(key, i))
     found = values(critic.network, units(), jnp.array([[0.3], [0.3]], jnp.float32), code)
     np.testing.assert_allclose(found[:, 1], [1.0, 3.0], rtol=0.05)
     np.testing.assert_allclose(found[:, 0], 0.0, atol=0.1)
@@ -117,8 +118,9 @@ def test_segments_begin_where_the_policy_comes_by():
     """Rows of the nominal model, which moves by 1 per step, begin at the beginnings of segments of 5 steps."""
     rows = rows_of(make_problem(drift(jnp.float32(1.0)), None, 1.0, 20), 0, 4)
     problem = make_problem(drift(jnp.float32(1.0)), None, 1.0, 20)
-    found = visited(STILL, units(), problem, rows, jnp.zeros((4, 1), jnp.float32), 20, 5, jax.random.key(0))
+    found, memory = visited(STILL, units(), problem, rows, jnp.zeros((4, 1), jnp.float32), 20, 5, jax.random.key(0))
     np.testing.assert_allclose(found[:, 0], [0, 5, 10, 15])
+    assert memory == ()
 
 
 def at_rest(key):
