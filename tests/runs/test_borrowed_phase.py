@@ -51,9 +51,10 @@ def test_what_was_learned_offline_is_that_of_the_other_run(lender, tmp_path, lef
         ({"data": "pusher:13:0"}, 'its data are "pusher:12:0", and here they are "pusher:13:0", which are not'),
     ],
 )
-def test_the_phase_of_another_kind_of_run_is_refused_in_one_line(lender, changes, complaint):
+def test_the_phase_of_another_kind_of_run_is_refused_in_one_line(lender, changes, complaint, tmp_path):
     with pytest.raises(UserError, match=f"of another kind of run: {complaint}"):
-        learn("slider", offline=str(lender), **{**HASTY, **changes})
+        learn("slider", offline=str(lender), out=tmp_path / "run", **{**HASTY, **changes})
+    assert not (tmp_path / "run").exists()
 
 
 def test_files_are_compared_by_their_content(lender, tmp_path):

@@ -160,11 +160,10 @@ class _Run:
 
     def _borrowed(self) -> tuple[Learner, Mapping[str, float]] | None:
         """What another run learned offline, if that was asked for."""
-        path, given = self.experiment.settings.run.offline, self.experiment.settings.run.data
+        path = self.experiment.settings.run.offline
         if not path:
             return None
-        data = given_content(self.experiment.task, given) if given and not is_recipe(given) else None
-        self.learner, metrics = borrow(self.config, data, Path(path), self.learner)
+        self.learner, metrics = borrow(self.config, _given(self.experiment), Path(path), self.learner)
         return self.learner, metrics if "prior/true_return" in metrics else {**metrics, **self._judged_offline()}
 
     def _learned_offline(self) -> tuple[Learner, Mapping[str, float]]:
@@ -309,12 +308,19 @@ def train(
     """
     experiment, learner = spec.start()
     observer, config = observer or Unobserved(), make_config(spec, experiment.task)
+    data = _given(experiment)
+    if other := spec.settings.run.offline:
+        borrow(config, data, Path(other), learner)  # refused before there is a folder
     if out is None:
         return _Run(experiment, config, learner, None, observer, shared).to_the_end()
-    given = spec.settings.run.data
-    data = given_content(experiment.task, given) if given and not is_recipe(given) else None
     with RunFolder.create(out, config, data) as folder:
         return _Run(experiment, config, learner, folder, observer, shared).to_the_end()
+
+
+def _given(experiment: Experiment) -> bytes | None:
+    """The content of the offline data, if they were given; None if a recipe makes them, or there are none."""
+    given = experiment.settings.run.data
+    return given_content(experiment.task, given) if given and not is_recipe(given) else None
 
 
 def resume(path: str | Path, observer: Observer | None = None, insist: bool = False) -> Result:

@@ -43,3 +43,26 @@ def test_a_unit_of_cost_is_worth_the_slope_of_its_penalty():
     trained = Trained((), None, jnp.full((2, 1), 0.3, jnp.float32), jnp.float32(0.0))
     found = pressures(problem, forecast(0.0, [6.0, 2.0]), trained, weights_of(chosen.choices, 1.0), problem.bounds, 1.0)
     np.testing.assert_allclose(jax.device_get(found.costs)[:, 0], [2.5 * 1.3, 0.0], rtol=1e-6)
+
+
+def test_a_constraint_on_the_mean_presses_on_all_samples_alike():
+    """The mean of 6 and 4 is 5 of 4: g = 1/4, lambda = 0.3, c = 2: slope 0.8, weight 5, shared by two samples."""
+    samples = Parametric(jnp.ones(2, jnp.float32), still)
+    problem = make_problem(still(1.0), samples, 4.0, HORIZON, constraint="mean")
+    chosen = solver(lambda key: jnp.zeros(1), HORIZON, curvature=2.0, safety_weight=5.0)
+    trained = Trained((), None, jnp.full((1, 1), 0.3, jnp.float32), jnp.float32(0.0))
+    weights = weights_of(chosen.choices, 1.0)
+    found = pressures(problem, forecast(0.0, [6.0, 4.0]), trained, weights, problem.bounds, 1.0)
+    np.testing.assert_allclose(jax.device_get(found.costs)[:, 0], [5 * 0.8 / 2] * 2, rtol=1e-6)
+
+
+def test_what_is_beyond_the_trust_region_presses_the_more_the_farther_if_estimates_are_noisy():
+    """Trust 4, weight 1.5: at 4.5 half of a ramp of a quarter of 4; beyond 5 all of it; without a ramp at once."""
+    problem = make_problem(still(1.0), None, 4.0, HORIZON)
+    weights = weights_of(solver(lambda key: jnp.zeros(1), HORIZON, trust=4.0, trust_weight=1.5).choices, 1.0)
+    trained = Trained((), None, jnp.zeros((0, 1), jnp.float32), jnp.float32(0.0))
+    told = Forecast(jnp.float32(0), jnp.float32(0), jnp.zeros((0, 1), jnp.float32), jnp.zeros(0))
+    for information, ramp, share in ((4.5, 0.25, 0.5), (6.0, 0.25, 1.0), (4.1, 0.0, 1.0), (3.9, 0.25, 0.0)):
+        seen = told._replace(information=jnp.float32(information))
+        found = pressures(problem, seen, trained, weights, problem.bounds, 4.0, ramp)
+        np.testing.assert_allclose(found.information, -1.5 * share, rtol=1e-5)

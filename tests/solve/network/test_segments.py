@@ -16,6 +16,7 @@ from sbsrl.solve.network.episodes import code_of, rows_of
 from sbsrl.solve.network.segments import (
     CODE,
     Segment,
+    anew,
     coded,
     follow,
     init_critic,
@@ -121,6 +122,15 @@ def test_segments_begin_where_the_policy_comes_by():
     found, memory = visited(STILL, units(), problem, rows, jnp.zeros((4, 1), jnp.float32), 20, 5, jax.random.key(0))
     np.testing.assert_allclose(found[:, 0], [0, 5, 10, 15])
     assert memory == ()
+
+
+def test_rows_that_begin_anew_forget_and_others_do_not():
+    memory = {"charged": jnp.ones((3, 2), jnp.float32), "t": jnp.arange(3)}
+    first = {"charged": jnp.zeros((3, 2), jnp.float32), "t": jnp.zeros(3, int)}
+    found = anew(jnp.array([True, False, True]), first, memory)
+    np.testing.assert_array_equal(found["charged"], [[0, 0], [1, 1], [0, 0]])
+    np.testing.assert_array_equal(found["t"], [0, 1, 0])
+    assert anew(jnp.array([True]), (), ()) == ()
 
 
 def at_rest(key):
