@@ -29,7 +29,7 @@ from sbsrl.optimisation import descend
 from sbsrl.solve.actor_critic import updates
 from sbsrl.solve.actor_critic.critics import CRITIC, TRACKING, TWO, Critics, Judged
 from sbsrl.solve.actor_critic.rollouts import Rollout, roll
-from sbsrl.solve.actor_critic.updates import Learned, Setting, Sources
+from sbsrl.solve.actor_critic.updates import Learned, Round, Setting, Sources
 from sbsrl.solve.network.improver import OPTIMISER, Trained, signal_units, weights_of
 from sbsrl.solve.network.network_policy import standardised
 from sbsrl.solve.network.pressures import followed, pressures
@@ -66,8 +66,8 @@ def made(critic_updates: int) -> tuple[Setting, Learned, Rollout]:
     weights = weights_of(solver.choices, domain.return_scale)
     sources: Sources = improver._sources(state.memory, jax.random.key(1))
     scale = signal_units(problem, domain, weights)
-    setting = updates._setting(
-        domain.units, problem, sources, problem.bounds, scale, improver._sizes, weights, weights.trust
+    setting = Setting.of(
+        Round(domain.units, problem, sources, problem.bounds, scale, improver._sizes, weights, weights.trust)
     )
     trained = Trained(state.network, state.moments, jnp.full((5, 1), 0.1, jnp.float32), state.curiosity)
     learned = Learned(trained, state.memory.critics, state.memory.soft)

@@ -18,7 +18,7 @@ from ..network.forecast import Forecast
 from ..network.improver import Trained, information_unit, signal_units, weights_of
 from .choices import ActorCriticChoices
 from .critics import Critics, init_critics
-from .updates import Learned, Sizes, Soft, Sources, fit_critics, init_soft, train
+from .updates import Learned, Round, Sizes, Soft, Sources, fit_critics, init_soft, train
 
 __all__ = ["ActorCritic", "Memory"]
 
@@ -65,19 +65,11 @@ class ActorCritic:
         weights = weights_of(self.choices, self.domain.return_scale)
         learned = Learned(trained, memory.critics, memory.soft)
         scale, unit = signal_units(problem, self.domain, weights), information_unit(problem, weights)
-        fixed = (
-            self.domain.units,
-            problem,
-            self._sources(memory, source_key),
-            bounds,
-            scale,
-            self._sizes,
-            weights,
-            unit,
-        )
+        sources = self._sources(memory, source_key)
+        given = Round(self.domain.units, problem, sources, bounds, scale, self._sizes, weights, unit)
         if not memory.fitted and self.choices.first_fit:
-            learned = learned._replace(critics=fit_critics(learned, *fixed, self.choices.first_fit, fit_key))
-        learned, seen = train(learned, *fixed, rate, train_key)
+            learned = learned._replace(critics=fit_critics(learned, given, self.choices.first_fit, fit_key))
+        learned, seen = train(learned, given, rate, train_key)
         after = memory._replace(critics=learned.critics, soft=learned.soft, fitted=jnp.ones((), bool))
         return learned.trained, after, seen
 

@@ -37,7 +37,7 @@ from ..network.segments import anew, coded
 from .critics import Critics, Judged, learn, q_values, targets
 from .rollouts import Rollout, roll, stochastic
 
-__all__ = ["Course", "Learned", "Sizes", "Soft", "Sources", "fit_critics", "init_soft", "train"]
+__all__ = ["Course", "Learned", "Round", "Setting", "Sizes", "Soft", "Sources", "fit_critics", "init_soft", "train"]
 
 SOFT = optax.scale_by_adam()
 SOFT_RATE, FIRST_TEMPERATURE = 1e-3, 0.01
@@ -112,19 +112,39 @@ class Course(NamedTuple):
     """Parts since each rollout of a model began; all models begin together."""
 
 
-class Setting(NamedTuple):
-    """What stays the same during a round."""
+class Round(NamedTuple):
+    """What a round of updates is given."""
 
     units: Units
     problem: Problem
-    rows: Rows
+    sources: Sources
+    bounds: Float[Array, " k"]
+    """That costs are held to."""
+    scale: Float[Array, " v"]
+    """The unit of each signal per step."""
+    sizes: Sizes
+    weights: Weights
+    unit: float
+    """Of J_s."""
+
+
+class Setting(NamedTuple):
+    """The same, and the models side by side."""
+
+    units: Units
+    problem: Problem
     sources: Sources
     bounds: Float[Array, " k"]
     scale: Float[Array, " v"]
     sizes: Sizes
     weights: Weights
     unit: float
-    """Of J_s."""
+    rows: Rows
+
+    @classmethod
+    def of(cls, given: Round) -> "Setting":
+        """With so many rows of every model."""
+        return cls(*given, rows_of(given.problem, given.sizes.each, given.sizes.each))
 
     @property
     def models(self) -> int:
@@ -286,36 +306,10 @@ def _actor(
     return Learned(trained._replace(network=network, moments=moments), learned.critics, soft), seen
 
 
-def _setting(
-    units: Units,
-    problem: Problem,
-    sources: Sources,
-    bounds: Float[Array, " k"],
-    scale: Float[Array, " v"],
-    sizes: Sizes,
-    weights: Weights,
-    unit: float,
-) -> Setting:
-    rows = rows_of(problem, sizes.each, sizes.each)
-    return Setting(units, problem, rows, sources, bounds, scale, sizes, weights, unit)
-
-
 @eqx.filter_jit
-def fit_critics(
-    learned: Learned,
-    units: Units,
-    problem: Problem,
-    sources: Sources,
-    bounds: Float[Array, " k"],
-    scale: Float[Array, " v"],
-    sizes: Sizes,
-    weights: Weights,
-    unit: float,
-    updates: int,
-    key: PRNGKey,
-) -> Critics:
+def fit_critics(learned: Learned, given: Round, updates: int, key: PRNGKey) -> Critics:
     """Critics that know the policy as it is."""
-    setting = _setting(units, problem, sources, bounds, scale, sizes, weights, unit)
+    setting = Setting.of(given)
 
     def update(carry: tuple[Critics, Course], key: PRNGKey) -> tuple[tuple[Critics, Course], None]:
         critics, course = carry
@@ -323,31 +317,19 @@ def fit_critics(
         course, judged = _advanced(setting, learned._replace(critics=critics), course, roll_key)
         return (_critics(setting, critics, judged, learn_key), course), None
 
-    begun = (learned.critics, _begun(setting, sources.recorded.shape[1]))
+    begun = (learned.critics, _begun(setting, given.sources.recorded.shape[1]))
     (critics, _), _ = jax.lax.scan(update, begun, jax.random.split(key, updates))
     return critics
 
 
 @eqx.filter_jit
-def train(
-    learned: Learned,
-    units: Units,
-    problem: Problem,
-    sources: Sources,
-    bounds: Float[Array, " k"],
-    scale: Float[Array, " v"],
-    sizes: Sizes,
-    weights: Weights,
-    unit: float,
-    rate: Scalar,
-    key: PRNGKey,
-) -> tuple[Learned, Forecast]:
+def train(learned: Learned, given: Round, rate: Scalar, key: PRNGKey) -> tuple[Learned, Forecast]:
     """So many updates of the policy, and the mean of what was foreseen meanwhile.
 
     The policy that is kept is a running mean over the updates. Its gradient is computed when it is updated, and not for
     every update of the critics.
     """
-    setting = _setting(units, problem, sources, bounds, scale, sizes, weights, unit)
+    setting, sizes = Setting.of(given), given.sizes
     anchor = learned.trained.network
 
     def update(carry: tuple[Learned, Course, Network], key: PRNGKey) -> tuple[Any, Forecast]:
@@ -360,7 +342,7 @@ def train(
         kept = jax.tree.map(lambda old, new: (1 - w) * old + w * new, kept, learned.trained.network)
         return (learned, course, kept), seen
 
-    begun = (learned, _begun(setting, sources.recorded.shape[1]), anchor)
+    begun = (learned, _begun(setting, given.sources.recorded.shape[1]), anchor)
     (learned, _, kept), seen = jax.lax.scan(update, begun, jax.random.split(key, sizes.updates))
     trained = learned.trained._replace(network=kept)
     return learned._replace(trained=trained), jax.tree.map(lambda each: jnp.mean(each, axis=0), seen)
