@@ -29,7 +29,7 @@ from sbsrl.optimisation import descend
 from sbsrl.solve.actor_critic import updates
 from sbsrl.solve.actor_critic.critics import CRITIC, TRACKING, TWO, Critics, Judged
 from sbsrl.solve.actor_critic.rollouts import Rollout, roll
-from sbsrl.solve.actor_critic.updates import Learned, Round, Setting, Sources
+from sbsrl.solve.actor_critic.updates import Learned, Round, Sources
 from sbsrl.solve.network.improver import OPTIMISER, Trained, signal_units, weights_of
 from sbsrl.solve.network.network_policy import standardised
 from sbsrl.solve.network.pressures import followed, pressures
@@ -53,7 +53,7 @@ RATIOS = (1, 20)
 WANTED = 1.5
 
 
-def made(critic_updates: int) -> tuple[Setting, Learned, Rollout]:
+def made(critic_updates: int) -> tuple[Round, Learned, Rollout]:
     """What an iteration needs."""
     experiment, learner = Specification.make(
         "race-car", "sbsrl", 7, "cpu", {**PAPER, "critic_updates": critic_updates}
@@ -66,9 +66,7 @@ def made(critic_updates: int) -> tuple[Setting, Learned, Rollout]:
     weights = weights_of(solver.choices, domain.return_scale)
     sources: Sources = improver._sources(state.memory, jax.random.key(1))
     scale = signal_units(problem, domain, weights)
-    setting = Setting.of(
-        Round(domain.units, problem, sources, problem.bounds, scale, improver._sizes, weights, weights.trust)
-    )
+    setting = Round(domain.units, problem, sources, problem.bounds, scale, improver._sizes, weights, weights.trust)
     trained = Trained(state.network, state.moments, jnp.full((5, 1), 0.1, jnp.float32), state.curiosity)
     learned = Learned(trained, state.memory.critics, state.memory.soft)
     n = setting.models * setting.sizes.each
@@ -80,7 +78,7 @@ def made(critic_updates: int) -> tuple[Setting, Learned, Rollout]:
     return setting, learned, rolled
 
 
-def ours(setting: Setting) -> Any:
+def ours(setting: Round) -> Any:
     """Of learned networks and a rollout, in one program."""
 
     @jax.jit
@@ -97,7 +95,7 @@ def ours(setting: Setting) -> Any:
 class Plain:
     """The same, plainly: a program for each network's update, and a gradient of the policy every time."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Round) -> None:
         self.setting = setting
         self.value = jax.jit(self._value)
         self.learn = jax.jit(self._learn, static_argnums=4)

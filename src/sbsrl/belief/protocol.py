@@ -1,5 +1,6 @@
 """What a belief about the system must offer (sections 4 and 5 of the paper)."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -79,7 +80,7 @@ class Rows(Protocol):
         ...
 
 
-class Forgetful:
+class Forgetful(ABC):
     """Rows that remember nothing: a step of them is `steps`, of states, actions and noise."""
 
     def begun(self, n: int) -> tuple[()]:
@@ -90,11 +91,11 @@ class Forgetful:
     ) -> tuple[Steps, Float[Array, " n"], tuple[()]]:
         return *self.steps(x, a, noise), ()
 
+    @abstractmethod
     def steps(
         self, x: Float[Array, "n dx"], a: Float[Array, "n da"], noise: Float[Array, "n z"]
     ) -> tuple[Steps, Float[Array, " n"]]:
         """A step of every row, and the uncertainty s_n at every row."""
-        raise NotImplementedError
 
 
 @runtime_checkable

@@ -66,10 +66,10 @@ class ActorCritic:
         learned = Learned(trained, memory.critics, memory.soft)
         scale, unit = signal_units(problem, self.domain, weights), information_unit(problem, weights)
         sources = self._sources(memory, source_key)
-        given = Round(self.domain.units, problem, sources, bounds, scale, self._sizes, weights, unit)
+        setting = Round(self.domain.units, problem, sources, bounds, scale, self._sizes, weights, unit)
         if not memory.fitted and self.choices.first_fit:
-            learned = learned._replace(critics=fit_critics(learned, given, self.choices.first_fit, fit_key))
-        learned, seen = train(learned, given, rate, train_key)
+            learned = learned._replace(critics=fit_critics(learned, setting, self.choices.first_fit, fit_key))
+        learned, seen = train(learned, setting, rate, train_key)
         after = memory._replace(critics=learned.critics, soft=learned.soft, fitted=jnp.ones((), bool))
         return learned.trained, after, seen
 

@@ -37,7 +37,7 @@ from ..network.segments import anew, coded
 from .critics import Critics, Judged, learn, q_values, targets
 from .rollouts import Rollout, roll, stochastic
 
-__all__ = ["Course", "Learned", "Round", "Setting", "Sizes", "Soft", "Sources", "fit_critics", "init_soft", "train"]
+__all__ = ["Course", "Learned", "Round", "Sizes", "Soft", "Sources", "fit_critics", "init_soft", "train"]
 
 SOFT = optax.scale_by_adam()
 SOFT_RATE, FIRST_TEMPERATURE = 1e-3, 0.01
@@ -113,7 +113,7 @@ class Course(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What a round of updates is given."""
+    """What stays the same during a round of updates."""
 
     units: Units
     problem: Problem
@@ -127,24 +127,10 @@ class Round(NamedTuple):
     unit: float
     """Of J_s."""
 
-
-class Setting(NamedTuple):
-    """The same, and the models side by side."""
-
-    units: Units
-    problem: Problem
-    sources: Sources
-    bounds: Float[Array, " k"]
-    scale: Float[Array, " v"]
-    sizes: Sizes
-    weights: Weights
-    unit: float
-    rows: Rows
-
-    @classmethod
-    def of(cls, given: Round) -> "Setting":
-        """With so many rows of every model."""
-        return cls(*given, rows_of(given.problem, given.sizes.each, given.sizes.each))
+    @property
+    def rows(self) -> Rows:
+        """So many rows of every sample and of the nominal model, side by side."""
+        return rows_of(self.problem, self.sizes.each, self.sizes.each)
 
     @property
     def models(self) -> int:
@@ -156,7 +142,7 @@ class Setting(NamedTuple):
         return coded(code_of(self.rows, self.models * self.sizes.each))
 
 
-def _begun(setting: Setting, dx: int) -> Course:
+def _begun(setting: Round, dx: int) -> Course:
     """Rollouts that are over, so that all begin anew; their first lengths differ, so that not all end together."""
     n = setting.models * setting.sizes.each
     return Course(jnp.zeros((n, dx), PLAN), setting.rows.begun(n), jnp.full(setting.sizes.each, -1, jnp.int32))
@@ -172,7 +158,7 @@ def _fresh(sizes: Sizes) -> np.ndarray:
     return np.arange(sizes.each) < round(sizes.fresh * sizes.each)
 
 
-def _placed(setting: Setting, course: Course, key: PRNGKey) -> Course:
+def _placed(setting: Round, course: Course, key: PRNGKey) -> Course:
     """Rollouts that are over begin anew, at the same states on every model."""
     sizes, sources = setting.sizes, setting.sources
     old_key, new_key = jax.random.split(key)
@@ -191,7 +177,7 @@ def _placed(setting: Setting, course: Course, key: PRNGKey) -> Course:
     return Course(states, memory, age)
 
 
-def _advanced(setting: Setting, learned: Learned, course: Course, key: PRNGKey) -> tuple[Course, Judged]:
+def _advanced(setting: Round, learned: Learned, course: Course, key: PRNGKey) -> tuple[Course, Judged]:
     """All rollouts after some steps more, and what critics are to say of these steps."""
     place_key, roll_key = jax.random.split(key)
     course = _placed(setting, course, place_key)
@@ -210,7 +196,7 @@ def _advanced(setting: Setting, learned: Learned, course: Course, key: PRNGKey) 
     return Course(rolled.states[-1], rolled.memory, course.age), _judged(setting, learned, rolled)
 
 
-def _judged(setting: Setting, learned: Learned, rolled: Rollout) -> Judged:
+def _judged(setting: Round, learned: Learned, rolled: Rollout) -> Judged:
     """Every step with its target."""
     sizes, (steps, n, signals) = setting.sizes, rolled.signals.shape
     code = jnp.tile(setting.code, (steps, 1))
@@ -230,7 +216,7 @@ def _chosen(judged: Judged, count: int, key: PRNGKey) -> tuple[Judged, Int[Array
     return Judged(*(part[rows] for part in judged)), rows
 
 
-def _critics(setting: Setting, critics: Critics, judged: Judged, key: PRNGKey) -> Critics:
+def _critics(setting: Round, critics: Critics, judged: Judged, key: PRNGKey) -> Critics:
     """After some updates with steps of these rollouts."""
 
     def update(critics: Critics, key: PRNGKey) -> tuple[Critics, None]:
@@ -242,7 +228,7 @@ def _critics(setting: Setting, critics: Critics, judged: Judged, key: PRNGKey) -
     return critics
 
 
-def foreseen(setting: Setting, learned: Learned, key: PRNGKey) -> Forecast:
+def foreseen(setting: Round, learned: Learned, key: PRNGKey) -> Forecast:
     """What the critics say of whole episodes of the policy: J of every model, from states of `constrained`."""
     pick_key, noise_key = jax.random.split(key)
     states, count, models = setting.sources.constrained, setting.sizes.starts, setting.models
@@ -258,7 +244,7 @@ def foreseen(setting: Setting, learned: Learned, key: PRNGKey) -> Forecast:
 
 def _objective(
     parameters: tuple[Network, Array],
-    setting: Setting,
+    setting: Round,
     learned: Learned,
     anchor: Network,
     pushed: Pressures,
@@ -283,7 +269,7 @@ def _objective(
 
 
 def _actor(
-    setting: Setting, learned: Learned, anchor: Network, judged: Judged, rate: Scalar, key: PRNGKey
+    setting: Round, learned: Learned, anchor: Network, judged: Judged, rate: Scalar, key: PRNGKey
 ) -> tuple[Learned, Forecast]:
     """After one update of the policy, its multipliers and its temperature."""
     see_key, pick_key, draw_key = jax.random.split(key, 3)
@@ -307,9 +293,8 @@ def _actor(
 
 
 @eqx.filter_jit
-def fit_critics(learned: Learned, given: Round, updates: int, key: PRNGKey) -> Critics:
+def fit_critics(learned: Learned, setting: Round, updates: int, key: PRNGKey) -> Critics:
     """Critics that know the policy as it is."""
-    setting = Setting.of(given)
 
     def update(carry: tuple[Critics, Course], key: PRNGKey) -> tuple[tuple[Critics, Course], None]:
         critics, course = carry
@@ -317,19 +302,19 @@ def fit_critics(learned: Learned, given: Round, updates: int, key: PRNGKey) -> C
         course, judged = _advanced(setting, learned._replace(critics=critics), course, roll_key)
         return (_critics(setting, critics, judged, learn_key), course), None
 
-    begun = (learned.critics, _begun(setting, given.sources.recorded.shape[1]))
+    begun = (learned.critics, _begun(setting, setting.sources.recorded.shape[1]))
     (critics, _), _ = jax.lax.scan(update, begun, jax.random.split(key, updates))
     return critics
 
 
 @eqx.filter_jit
-def train(learned: Learned, given: Round, rate: Scalar, key: PRNGKey) -> tuple[Learned, Forecast]:
+def train(learned: Learned, setting: Round, rate: Scalar, key: PRNGKey) -> tuple[Learned, Forecast]:
     """So many updates of the policy, and the mean of what was foreseen meanwhile.
 
     The policy that is kept is a running mean over the updates. Its gradient is computed when it is updated, and not for
     every update of the critics.
     """
-    setting, sizes = Setting.of(given), given.sizes
+    sizes = setting.sizes
     anchor = learned.trained.network
 
     def update(carry: tuple[Learned, Course, Network], key: PRNGKey) -> tuple[Any, Forecast]:
@@ -342,7 +327,7 @@ def train(learned: Learned, given: Round, rate: Scalar, key: PRNGKey) -> tuple[L
         kept = jax.tree.map(lambda old, new: (1 - w) * old + w * new, kept, learned.trained.network)
         return (learned, course, kept), seen
 
-    begun = (learned, _begun(setting, given.sources.recorded.shape[1]), anchor)
+    begun = (learned, _begun(setting, setting.sources.recorded.shape[1]), anchor)
     (learned, _, kept), seen = jax.lax.scan(update, begun, jax.random.split(key, sizes.updates))
     trained = learned.trained._replace(network=kept)
     return learned._replace(trained=trained), jax.tree.map(lambda each: jnp.mean(each, axis=0), seen)
