@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbsrl.solve.actor_critic.critics import MOST, Judged, init_critics, learn, q_values, targets
+from sbsrl.solve.actor_critic.critics import MOST, Judged, init_critics, inputs, learn, q_values, targets
 from sbsrl.solve.network.network_policy import Units
 from sbsrl.solve.network.segments import CODE
 
@@ -55,7 +55,7 @@ def test_values_of_a_chain_are_learned_for_every_model():
     still = jnp.zeros((2 * n, 1), jnp.float32)
 
     def update(critics, _):
-        ahead = jnp.mean(q_values(critics.followers, UNITS, after, still, codes), axis=0)
+        ahead = jnp.mean(q_values(critics.followers, inputs(UNITS, after, still, codes)), axis=0)
         zero = jnp.zeros((1, 2 * n), jnp.float32)
         wanted = targets(signals[None], ahead[None], zero, jnp.float32(0.0), 0.8, 0.0)[0]
         return learn(critics, UNITS, Judged(states, still, codes, wanted), 1e-3)
@@ -63,7 +63,7 @@ def test_values_of_a_chain_are_learned_for_every_model():
     critics, _ = jax.jit(lambda c: jax.lax.scan(update, c, None, length=3000))(
         init_critics(jax.random.key(0), 1, 1, 2, 32)
     )
-    found = np.mean(q_values(critics.networks, UNITS, states, still, codes), axis=0)[:, 1]
+    found = np.mean(q_values(critics.networks, inputs(UNITS, states, still, codes)), axis=0)[:, 1]
     np.testing.assert_allclose(found[:n], chain(costs, 0.8), atol=0.03)
     np.testing.assert_allclose(found[n:], 2 * chain(costs, 0.8), atol=0.03)
 

@@ -1,8 +1,8 @@
 """Critics of every sample: what a state and an action are worth in reward, costs and uncertainty, on model m.
 
-Q_r, Q_c and Q_sigma(x, a, m) are a pair of networks each, for all models. They tell models apart by a code: the
-combination of the ensemble's members that a sample is, or its number, so that they also serve samples that are drawn
-anew. Values are means per step,
+Q_r(x, a, m) is a pair of networks for all models, Q_c and Q_sigma(x, a, m) are another one, which share all layers but
+the last. They tell models apart by a code: the combination of the ensemble's members that a sample is, or its number,
+so that they also serve samples that are drawn anew. Values are means per step,
 
     q = (1 - gamma) Q,    Q(x, a, m) = E[sum_t gamma^t y_t],    y_t the signal of step t in units of what an episode is
                                                                 worth, divided by the T steps of an episode.
@@ -31,10 +31,10 @@ from ...types import PRNGKey, Scalar
 from ..network.network_policy import Units, standardised
 from ..network.segments import CODE
 
-__all__ = ["Critics", "Judged", "init_critics", "learn", "q_values", "targets"]
+__all__ = ["TWO", "Critics", "Judged", "Pairs", "init_critics", "inputs", "learn", "q_values", "targets"]
 
 TWO = 2
-"""Networks for each signal, whose mean is the value: each alone overestimates what it was trained to be largest in."""
+"""Networks in a pair, whose mean is the value: each alone overestimates what it was trained to be largest in."""
 TRACKING = 0.03
 """How fast the followers follow, per update."""
 MOST = 4.0
@@ -42,11 +42,18 @@ MOST = 4.0
 CRITIC = optax.scale_by_adam()
 
 
-class Critics(NamedTuple):
-    """Two networks per signal, slowly following copies that targets are made of, and the optimiser's state."""
+class Pairs(NamedTuple):
+    """Two networks for the reward, and two for costs and uncertainty together."""
 
-    networks: Network
-    followers: Network
+    reward: Network
+    others: Network
+
+
+class Critics(NamedTuple):
+    """Networks, slowly following copies that targets are made of, and the optimiser's state."""
+
+    networks: Pairs
+    followers: Pairs
     moments: Any
 
 
@@ -61,22 +68,26 @@ class Judged(NamedTuple):
 
 
 def init_critics(key: PRNGKey, states: int, actions: int, signals: int, width: int) -> Critics:
-    """For states and actions of these sizes and so many signals, each with networks of its own."""
-    networks = init_network(key, (states + actions + CODE, width, width, 1), members=TWO * signals, last=0.1)
+    """For states and actions of these sizes and so many signals: reward, costs, uncertainty."""
+    reward_key, other_key = jax.random.split(key)
+    inputs = (states + actions + CODE, width, width)
+    networks = Pairs(
+        init_network(reward_key, (*inputs, 1), members=TWO, last=0.1),
+        init_network(other_key, (*inputs, signals - 1), members=TWO, last=0.1),
+    )
     return Critics(networks, networks, CRITIC.init(networks))
 
 
-def q_values(
-    networks: Network,
-    units: Units,
-    x: Float[Array, "n dx"],
-    shares: Float[Array, "n da"],
-    code: Float[Array, "n CODE"],
-) -> Float[Array, "2 n v"]:
+def inputs(
+    units: Units, x: Float[Array, "n dx"], shares: Float[Array, "n da"], code: Float[Array, "n CODE"]
+) -> Float[Array, "n i"]:
+    """What critics see: a state, an action, and which model."""
+    return jnp.concatenate([standardised(units, x), shares, code], axis=1)
+
+
+def q_values(networks: Pairs, seen: Float[Array, "n i"]) -> Float[Array, "2 n v"]:
     """q(x, a, m) of both networks of every signal."""
-    inputs = jnp.concatenate([standardised(units, x), shares, code], axis=1)
-    found = apply_members(networks, inputs)[..., 0]
-    return jnp.moveaxis(found.reshape(TWO, -1, x.shape[0]), 1, 2)
+    return jnp.concatenate([apply_members(pair, seen) for pair in networks], axis=2)
 
 
 def targets(
@@ -103,10 +114,12 @@ def targets(
 def learn(critics: Critics, units: Units, judged: Judged, rate: float) -> tuple[Critics, Scalar]:
     """The critics after one update towards what is wanted, and their loss before."""
 
-    def loss(networks: Network) -> Scalar:
-        error = q_values(networks, units, judged.states, judged.shares, judged.code) - judged.wanted[None]
+    seen = inputs(units, judged.states, judged.shares, judged.code)
+
+    def loss(networks: Pairs) -> Scalar:
+        error = q_values(networks, seen) - judged.wanted[None]
         each = jnp.where(jnp.abs(error) < 1, 0.5 * error**2, jnp.abs(error) - 0.5)
-        return jnp.sum(jnp.mean(each, axis=1))  # networks share nothing, so none waits for another
+        return jnp.sum(jnp.mean(each, axis=1))  # a sum, so that no network waits for another
 
     value, slopes = jax.value_and_grad(loss)(critics.networks)
     networks, moments = descend(CRITIC, usable(slopes), critics.moments, critics.networks, rate)

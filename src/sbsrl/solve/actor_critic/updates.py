@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int
 
 from ..._jax import PLAN
 from ...belief.protocol import Rows
-from ...networks import Network, apply
+from ...networks import Network, apply, apply_members
 from ...optimisation import descend, usable
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
@@ -34,7 +34,7 @@ from ..network.improver import OPTIMISER, Trained, Weights
 from ..network.network_policy import Units, standardised
 from ..network.pressures import Pressures, followed, pressures
 from ..network.segments import anew, coded
-from .critics import Critics, Judged, learn, q_values, targets
+from .critics import Critics, Judged, inputs, learn, q_values, targets
 from .rollouts import Rollout, roll, stochastic
 
 __all__ = ["Course", "Learned", "Round", "Sizes", "Soft", "Sources", "fit_critics", "init_soft", "train"]
@@ -204,24 +204,24 @@ def _judged(setting: Round, learned: Learned, rolled: Rollout) -> Judged:
     def flat(part: Array) -> Array:
         return part.reshape(steps * n, -1)
 
-    ahead = q_values(learned.critics.followers, setting.units, flat(rolled.states[1:]), flat(rolled.shares[1:]), code)
-    after = jnp.mean(ahead, axis=0).reshape(steps, n, signals)
+    ahead = inputs(setting.units, flat(rolled.states[1:]), flat(rolled.shares[1:]), code)
+    after = jnp.mean(q_values(learned.critics.followers, ahead), axis=0).reshape(steps, n, signals)
     temperature = jnp.exp(learned.soft.log_temperature)
     wanted = targets(rolled.signals, after, rolled.log_density[1:], temperature, sizes.discount, sizes.trace)
     return Judged(flat(rolled.states[:-1]), flat(rolled.shares[:-1]), code, flat(wanted))
 
 
-def _chosen(judged: Judged, count: int, key: PRNGKey) -> tuple[Judged, Int[Array, " b"]]:
+def _batch(judged: Judged, count: int, key: PRNGKey) -> Judged:
     rows = jax.random.randint(key, (count,), 0, judged.states.shape[0])
-    return Judged(*(part[rows] for part in judged)), rows
+    return Judged(*(part[rows] for part in judged))
 
 
 def _critics(setting: Round, critics: Critics, judged: Judged, key: PRNGKey) -> Critics:
     """After some updates with steps of these rollouts."""
 
     def update(critics: Critics, key: PRNGKey) -> tuple[Critics, None]:
-        chosen, _ = _chosen(judged, setting.sizes.critic_batch, key)
-        critics, _ = learn(critics, setting.units, chosen, setting.sizes.critic_rate)
+        batch = _batch(judged, setting.sizes.critic_batch, key)
+        critics, _ = learn(critics, setting.units, batch, setting.sizes.critic_rate)
         return critics, None
 
     critics, _ = jax.lax.scan(update, critics, jax.random.split(key, setting.sizes.critic_updates))
@@ -237,9 +237,30 @@ def foreseen(setting: Round, learned: Learned, key: PRNGKey) -> Forecast:
     drawn = stochastic(learned.trained.network, learned.soft.log_std, setting.units, x, noise)
     codes = jnp.repeat(setting.code[:: setting.sizes.each], count, axis=0)
     states, shares = jnp.tile(x, (models, 1)), jnp.tile(drawn.shares, (models, 1))
-    q = jnp.mean(q_values(learned.critics.networks, setting.units, states, shares, codes), axis=0)
+    q = jnp.mean(q_values(learned.critics.networks, inputs(setting.units, states, shares, codes)), axis=0)
     found = jnp.mean(q.reshape(models, count, -1), axis=1) * setting.scale[None] * setting.sizes.horizon
     return Forecast(found[-1, 0], found[-1, -1], found[:-1, 1:-1], found[:-1, 0])
+
+
+def _counts(setting: Round) -> tuple[int, int]:
+    """States of every sample, and of the nominal model, at which the policy is updated.
+
+    Where only the nominal model earns, half of them are its own; else all models have as many.
+    """
+    batch, samples = setting.sizes.actor_batch, setting.models - 1
+    parts = setting.models if setting.sizes.robust or not samples else 2 * samples
+    each = max(batch // parts, 1)
+    return each, each if setting.sizes.robust else each * max(samples, 1)
+
+
+def spread(setting: Round, judged: Judged, key: PRNGKey) -> Judged:
+    """So many of them, drawn from rollouts: one sample after the other, then the nominal model."""
+    each, nominal = _counts(setting)
+    width, models = setting.sizes.each, setting.models
+    model = np.repeat(np.arange(models), [each] * (models - 1) + [nominal])
+    places = jax.random.randint(key, model.shape, 0, judged.states.shape[0] // models)
+    rows = (places // width) * (models * width) + model * width + places % width
+    return Judged(*(part[rows] for part in judged))
 
 
 def _objective(
@@ -249,23 +270,28 @@ def _objective(
     anchor: Network,
     pushed: Pressures,
     chosen: Judged,
-    model: Int[Array, " b"],
     key: PRNGKey,
 ) -> tuple[Scalar, Scalar]:
-    """What the policy minimises, and the mean of log pi."""
-    (network, log_std), sizes, count = parameters, setting.sizes, setting.models
+    """What the policy minimises, and the mean of log pi.
+
+    Critics are asked where they count: of costs on the samples, of uncertainty on the nominal model, of the reward on
+    all models or on the nominal one.
+    """
+    (network, log_std), sizes, samples = parameters, setting.sizes, setting.models - 1
     noise = jax.random.normal(key, chosen.shares.shape, PLAN)
     drawn = stochastic(network, log_std, setting.units, chosen.states, noise)
-    q = jnp.mean(q_values(learned.critics.networks, setting.units, chosen.states, drawn.shares, chosen.code), axis=0)
-    there = count * (model == count - 1).astype(PLAN)  # its mean over all rows is that over the nominal model's
-    earning = jnp.ones(len(model), PLAN) if sizes.robust else there
-    presses = jnp.concatenate([pushed.costs, jnp.zeros((1, pushed.costs.shape[1]), PLAN)])[model] * count
-    value = jnp.sum(presses * q[:, 1:-1], axis=1) - earning * q[:, 0] - pushed.information * there * q[:, -1]
-    entropy = (1 - sizes.discount) * jnp.exp(learned.soft.log_temperature) * drawn.log_density
-    seen = standardised(setting.units, chosen.states)
-    moved = jnp.tanh(apply(network, seen)) - jnp.tanh(apply(anchor, seen))
-    loss = jnp.mean(value + entropy) + sizes.anchor * jnp.mean(moved**2)
-    return loss, jnp.mean(drawn.log_density)
+    seen = inputs(setting.units, chosen.states, drawn.shares, chosen.code)
+    critics, each = learned.critics.networks, _counts(setting)[0]
+    split = samples * each
+    rewards = jnp.mean(apply_members(critics.reward, seen if sizes.robust else seen[split:])[..., 0], axis=0)
+    others = jnp.mean(apply_members(critics.others, seen), axis=0)
+    costs = others[:split, :-1].reshape(samples, each, others.shape[1] - 1)
+    charged, taught = jnp.sum(pushed.costs * jnp.mean(costs, axis=1)), jnp.mean(others[split:, -1])
+    value = charged - jnp.mean(rewards) - pushed.information * taught
+    entropy = (1 - sizes.discount) * jnp.exp(learned.soft.log_temperature) * jnp.mean(drawn.log_density)
+    x = standardised(setting.units, chosen.states)
+    moved = jnp.tanh(apply(network, x)) - jnp.tanh(apply(anchor, x))
+    return value + entropy + sizes.anchor * jnp.mean(moved**2), jnp.mean(drawn.log_density)
 
 
 def _actor(
@@ -275,11 +301,9 @@ def _actor(
     see_key, pick_key, draw_key = jax.random.split(key, 3)
     seen, weights = foreseen(setting, learned, see_key), setting.weights
     pushed = pressures(setting.problem, seen, learned.trained, weights, setting.bounds, setting.unit, RAMP)
-    chosen, rows = _chosen(judged, setting.sizes.actor_batch, pick_key)
-    model = rows % (setting.models * setting.sizes.each) // setting.sizes.each
-    trained, soft = learned.trained, learned.soft
+    trained, soft, chosen = learned.trained, learned.soft, spread(setting, judged, pick_key)
     slopes, log_density = jax.grad(_objective, has_aux=True)(
-        (trained.network, soft.log_std), setting, learned, anchor, pushed, chosen, model, draw_key
+        (trained.network, soft.log_std), setting, learned, anchor, pushed, chosen, draw_key
     )
     slopes = usable(slopes)
     network, moments = descend(OPTIMISER, slopes[0], trained.moments, trained.network, rate)
