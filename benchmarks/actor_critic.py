@@ -60,7 +60,7 @@ def made(critic_updates: int) -> tuple[Round, Learned, Rollout]:
     experiment, learner = Specification.make(
         "race-car", "sbsrl", 7, "cpu", {**PAPER, "critic_updates": critic_updates}
     ).start()
-    from sbsrl.loop import context_of  # noqa: PLC0415
+    from sbsrl.learner import context_of  # noqa: PLC0415
 
     solver: Any = experiment.solver
     problem = experiment.method.problem(context_of(experiment, learner))

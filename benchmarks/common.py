@@ -11,7 +11,7 @@ import numpy as np
 
 from sbsrl.belief.choices import GPChoices
 from sbsrl.belief.gp import GPBelief
-from sbsrl.loop import STARTS, Experiment
+from sbsrl.learner import STARTS, Experiment
 from sbsrl.methods import Context
 from sbsrl.problem import Problem
 from sbsrl.specification import Specification

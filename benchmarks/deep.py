@@ -84,7 +84,7 @@ def profile(task: str) -> None:
     import jax  # noqa: PLC0415
     import jax.numpy as jnp  # noqa: PLC0415
 
-    from sbsrl.loop import context_of  # noqa: PLC0415
+    from sbsrl.learner import context_of  # noqa: PLC0415
     from sbsrl.solve.gradient.whole import sizes_of  # noqa: PLC0415
     from sbsrl.solve.network.episodes import episodes, rows_of  # noqa: PLC0415
     from sbsrl.solve.network.forecast import spread_starts  # noqa: PLC0415

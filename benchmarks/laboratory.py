@@ -16,7 +16,8 @@ from common import seconds, table
 from sbsrl.belief.protocol import Belief
 from sbsrl.laboratory.trial import Trial, run_trial
 from sbsrl.laboratory.world import World
-from sbsrl.loop import Learner, Turn, algorithm_1
+from sbsrl.learner import Learner, Turn
+from sbsrl.loop import algorithm_1
 from sbsrl.policy import Policy
 from sbsrl.systems.episode import Guard, Played, run_episode
 from sbsrl.tasks import ledge

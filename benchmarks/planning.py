@@ -21,7 +21,7 @@ from common import belief_at, episodes, paper_size, problem_of, seconds, table
 from plain import PlainPosterior, evaluate, random_actions
 
 from sbsrl.belief.choices import GPChoices
-from sbsrl.loop import Experiment
+from sbsrl.learner import Experiment
 from sbsrl.numerics import cos
 from sbsrl.problem import Problem
 from sbsrl.solve.icem import ICEM

@@ -17,7 +17,8 @@ import numpy as np
 from common import table
 from jaxtyping import Float
 
-from sbsrl.loop import Experiment, Learner, Play, Turn, algorithm_1, final_episode
+from sbsrl.learner import Experiment, Learner, Turn
+from sbsrl.loop import Play, algorithm_1, final_episode
 from sbsrl.policy import Policy
 from sbsrl.problem import Problem, feasible
 from sbsrl.report.statistics import summarise

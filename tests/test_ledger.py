@@ -8,8 +8,8 @@ import pytest
 import toys
 
 from sbsrl.costs import Cost
+from sbsrl.learner import Learner, context_of
 from sbsrl.ledger import Judgement, gathered, make_interruption, make_record
-from sbsrl.loop import Learner, context_of
 from sbsrl.problem import Evaluation
 from sbsrl.solve.protocol import Solution
 from sbsrl.specification import Specification

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sbsrl import UserError, collect, learn, make_task, tasks
-from sbsrl.loop import Learner, algorithm_1, greedy_policy
+from sbsrl.learner import Learner
+from sbsrl.loop import algorithm_1, greedy_policy
 from sbsrl.policy import Controller
 from sbsrl.report.reference import reference_returns
 from sbsrl.runs import train

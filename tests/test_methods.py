@@ -11,7 +11,7 @@ import slider
 from sbsrl import METHODS, UserError, learn
 from sbsrl.belief.ensemble.switching import Switching, SwitchingModel
 from sbsrl.costs import Cost
-from sbsrl.loop import Learner, context_of
+from sbsrl.learner import Learner, context_of
 from sbsrl.methods import Method, make_method
 from sbsrl.model import Signals
 from sbsrl.settings import MethodSettings

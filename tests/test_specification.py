@@ -12,7 +12,7 @@ from sbsrl.belief.checks import MOST_POINTS
 from sbsrl.belief.gp import GPBelief
 from sbsrl.belief.weights import WeightBelief
 from sbsrl.costs import Cost
-from sbsrl.loop import Learner, context_of
+from sbsrl.learner import Learner, context_of
 from sbsrl.settings import MethodSettings, make_settings
 from sbsrl.solve.expectation import Quadrature
 from sbsrl.solve.policy_search import EvolutionSearch, ExactSearch

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from .errors import UserError
-from .loop import Experiment, Learner
+from .learner import Experiment, Learner
 from .methods import DEFAULT, check_prior_policy, make_method
 from .settings import PRESETS, Settings, make_settings
 from .solve.protocol import Preparing

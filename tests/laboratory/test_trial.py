@@ -12,7 +12,8 @@ import pytest
 
 from sbsrl.laboratory.trial import problem_of, run_trial
 from sbsrl.laboratory.world import World
-from sbsrl.loop import Learner, algorithm_1, sample_key
+from sbsrl.learner import Learner, sample_key
+from sbsrl.loop import algorithm_1
 from sbsrl.systems.episode import Guard, run_episode
 from sbsrl.tasks import ledge
 from sbsrl.tasks.ledge import Sled

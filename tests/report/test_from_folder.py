@@ -14,7 +14,7 @@ from sbsrl.report.picture import draw_run
 from sbsrl.report.terminal import Terminal, summary_table
 from sbsrl.specification import Specification
 
-NAMES = ("sbsrl.tasks.find_task", "sbsrl.tasks.make_task", "sbsrl.specification.make_task", "sbsrl.loop.Experiment")
+NAMES = ("sbsrl.tasks.find_task", "sbsrl.tasks.make_task", "sbsrl.specification.make_task", "sbsrl.learner.Experiment")
 
 
 @pytest.fixture(scope="module")

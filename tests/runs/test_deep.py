@@ -14,7 +14,8 @@ import slider
 
 from sbsrl import UserError, learn, resume
 from sbsrl.belief.ensemble.belief import EnsembleBelief
-from sbsrl.loop import algorithm_1, context_of, prepared
+from sbsrl.learner import context_of
+from sbsrl.loop import algorithm_1, prepared
 from sbsrl.offline import collect
 from sbsrl.runs import train
 from sbsrl.runs.folder import RunFolder

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._jax import EXACT
 from ..belief.weights import WeightBelief
-from ..loop import STARTS, Experiment, sample_key
+from ..learner import STARTS, Experiment, sample_key
 from ..methods import Context
 from ..problem import Problem
 from ..solve.policy_search import ExactSearch

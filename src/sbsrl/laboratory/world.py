@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from .._jax import EXACT
 from ..belief.weights import WeightBelief
 from ..kernels import Kernel
-from ..loop import Experiment
+from ..learner import Experiment
 from ..methods import CONTROL, DEFAULT
 from ..model import KnownModel
 from ..policies import Parameters

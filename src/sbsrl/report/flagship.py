@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Float
 
 from ..belief.protocol import SideBySide
-from ..loop import Experiment, Learner, algorithm_1, context_of, prepared
+from ..learner import Experiment, Learner, context_of
+from ..loop import algorithm_1, prepared
 from ..policy import Policy
 from ..record import Record
 from ..runs.config import versions_now

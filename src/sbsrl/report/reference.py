@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..loop import Experiment, Learner, Turn, final_episode
+from ..learner import Experiment, Learner, Turn
+from ..loop import final_episode
 from ..methods import REFERENCE
 from ..policy import Policy
 from ..runs.view import Reference

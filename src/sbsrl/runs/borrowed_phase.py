@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
-from ..loop import Learner
+from ..learner import Learner
 from .folder import RunFolder
 from .shared_phase import SharedPhase
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..errors import UserError
-from ..loop import Experiment
+from ..learner import Experiment
 from ..premises import premises_of, task_facts, unbounded_returns, uncertifiable
 from ..record import Interruption, Record
 from ..recorded_costs import beyond_budget

@@ -25,7 +25,8 @@ from ..archive import read_arrays, write_arrays
 from ..atomic import disk, write_atomically
 from ..errors import UserError
 from ..interruption import uninterrupted
-from ..loop import Learner, Outcome
+from ..learner import Learner
+from ..loop import Outcome
 from ..record import Interruption, Record
 from ..systems.episode import Played
 from ..transitions import Ending, Episode

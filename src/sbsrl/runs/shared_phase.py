@@ -11,7 +11,7 @@ import equinox as eqx
 
 from ..atomic import disk, write_atomically
 from ..errors import UserError
-from ..loop import Learner
+from ..learner import Learner
 from .checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = ["SharedPhase"]

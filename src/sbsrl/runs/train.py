@@ -10,22 +10,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ..choice import Shortfall
 from ..data_sources import given_content
 from ..errors import UserError
+from ..learner import Experiment, Learner, Turn, calibration_warning
 from ..leaves import nan_in
 from ..ledger import make_interruption
-from ..loop import (
-    Experiment,
-    Learner,
-    Outcome,
-    Play,
-    Shortfall,
-    Turn,
-    algorithm_1,
-    calibration_warning,
-    greedy_policy,
-    prepared,
-)
+from ..loop import Outcome, Play, algorithm_1, greedy_policy, prepared
 from ..offline import is_recipe
 from ..policy import Controller, Policy
 from ..record import Interruption, Record

@@ -1,0 +1,104 @@
+"""What is played in an episode, and why: the solution of its problem, perhaps under watch, or the prior's policy."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from ._jax import PLAN
+from .belief.protocol import SideBySide
+from .learner import Experiment, Learner, keys_of
+from .leaves import check_form
+from .methods import Context
+from .monitor import Monitored, before_takeover
+from .policy import Policy
+from .problem import Problem
+from .record import Phase
+from .solve.protocol import Concluding, Preparing, Solution
+from .systems.episode import Played
+from .transitions import Episode
+
+__all__ = ["Chosen", "Shortfall", "choose", "solve"]
+
+
+class Shortfall(NamedTuple):
+    """An exploration constraint that cannot be met."""
+
+    threshold: float
+    attainable: float
+    """What the best plan found promises, scaled to a whole episode."""
+
+
+class Chosen(NamedTuple):
+    """What is to be played in an episode, and why."""
+
+    policy: Policy
+    phase: Phase
+    problem: Problem
+    solution: Solution | None
+    """None where nothing was solved."""
+    memory: Any
+    """Of the solver, for the next episode."""
+
+    def explores(self, tolerance: float) -> bool:
+        """Whether the exploration constraint is met, or nothing was asked."""
+        return self.solution is None or self.solution.explores(tolerance)
+
+    def shortfall(self) -> Shortfall:
+        assert self.solution is not None
+        threshold = float(self.problem.threshold)
+        promised = float(self.solution.evaluation.information)
+        return Shortfall(threshold, promised * threshold / self.solution.demand)
+
+    def own(self, played: Played) -> Episode:
+        """What the policy did itself: of one under watch, the episode up to where the prior policy took over."""
+        return before_takeover(played) if isinstance(self.policy, Monitored) else played.episode
+
+    @property
+    def unwatched(self) -> Policy:
+        """The policy without a monitor."""
+        return self.policy.policy if isinstance(self.policy, Monitored) else self.policy
+
+
+def choose(experiment: Experiment, learner: Learner, context: Context) -> Chosen:
+    """The prior's policy where the data contradict what the method relies on; else the solution of Problem (1)."""
+    return _fallback(experiment, learner, context) or solve(experiment, learner, context)
+
+
+def solve(experiment: Experiment, learner: Learner, context: Context) -> Chosen:
+    """Builds this episode's problem and solves it; in the end a solver may say what is returned."""
+    problem, solver = experiment.method.problem(context), experiment.solver
+    find = solver.conclude if context.final and isinstance(solver, Concluding) else solver.solve
+    solution, memory = find(problem, learner.solver, keys_of(learner).solve)
+    check_form("the solver's state", learner.solver, memory)
+    phase: Phase = "explore" if problem.exploring else "exploit"
+    policy = _watched(experiment, context, experiment.method.policy(context, solution), memory)
+    return Chosen(policy, phase, problem, solution, memory)
+
+
+def _watched(experiment: Experiment, context: Context, policy: Policy, memory: Any) -> Policy:
+    """The policy under the eyes of a monitor, if that was chosen, with samples that no solver has seen."""
+    task, method, solver = experiment.task, experiment.settings.method, experiment.solver
+    if not method.monitor:
+        return policy
+    samples = context.belief.samples(context.noise, method.samples)
+    assert isinstance(samples, SideBySide)  # the experiment was refused otherwise
+    assert isinstance(solver, Preparing)
+    return Monitored(
+        policy=policy,
+        prior=solver.learned(memory)["prior"],
+        samples=samples,
+        budgets=jnp.asarray(np.array([cost.budget for cost in task.costs], PLAN)),
+        aggregations=tuple(cost.aggregation for cost in task.costs),
+        horizon=task.horizon,
+        every=method.monitor,
+    )
+
+
+def _fallback(experiment: Experiment, learner: Learner, context: Context) -> Chosen | None:
+    """The prior's policy, where the data contradict what the method relies on."""
+    if not learner.contradicted:
+        return None
+    assert experiment.task.prior.policy is not None  # the experiment was refused otherwise
+    problem = experiment.method.problem(context)
+    return Chosen(experiment.task.prior.policy, "prior", problem, None, learner.solver)
