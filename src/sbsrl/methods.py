@@ -3,24 +3,23 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from ._jax import PLAN
-from .belief.protocol import Belief, Calibrated, Samples, Switchable, Uncertainty
+from .belief.protocol import Belief, Calibrated, Samples, Switchable
 from .errors import UserError, unknown
 from .model import Model
 from .parts import Cloning
 from .policy import Policy
-from .problem import Only, Problem, SwitchRule, at_many
+from .problem import Curiosity, Only, Problem, SwitchRule
 from .settings import MethodSettings, Settings
 from .shape import episode_shape
 from .solve.protocol import Solution
 from .task import Task
 from .theory.exploration import exploration_threshold
-from .types import Action, PRNGKey, Scalar, State
+from .types import PRNGKey, Scalar
 from .validation import Number, Switch, Whole, declared
 
 __all__ = [
@@ -303,19 +302,6 @@ def oracle(context: Context) -> Problem:
 def _check_equations(task: Task, settings: Settings) -> None:
     if task.equations is None:
         raise UserError(f"the equations of {task.name} are not known, so nothing can plan with them.")
-
-
-class Curiosity(eqx.Module):
-    """The uncertainty s_n as a reward."""
-
-    uncertainty: Uncertainty
-
-    def __call__(self, x: State, a: Action, y: State) -> Scalar:
-        return self.uncertainty(x, a)
-
-    def many(self, x: Float[Array, "dx C"], a: Float[Array, "da C"], y: Float[Array, "dx C"]) -> Float[Array, " C"]:
-        """The same at C transitions, as columns."""
-        return at_many(self.uncertainty)(x, a)
 
 
 METHODS = {

@@ -21,11 +21,12 @@ from jaxtyping import Array, Bool, Float
 from .belief.protocol import Samples, Uncertainty
 from .costs import Aggregation, aggregate
 from .model import Model
-from .types import Actions, Dynamics, Flag, Index, PRNGKey, Scalar, State, States, TransitionFunction
+from .types import Action, Actions, Dynamics, Flag, Index, PRNGKey, Scalar, State, States, TransitionFunction
 
 __all__ = [
     "Candidates",
     "Constraint",
+    "Curiosity",
     "Evaluation",
     "Excess",
     "Only",
@@ -190,6 +191,19 @@ def rollout(dynamics: Dynamics, x: State, actions: Actions) -> States:
 def at_many(function: Callable[..., Array]) -> Callable[..., Array]:
     """A function of (x, a), for columns of states and actions: its own method `many`, if it has one, is faster."""
     return getattr(function, "many", None) or jax.vmap(function, in_axes=-1, out_axes=-1)
+
+
+class Curiosity(eqx.Module):
+    """The uncertainty s_n as a reward."""
+
+    uncertainty: Uncertainty
+
+    def __call__(self, x: State, a: Action, y: State) -> Scalar:
+        return self.uncertainty(x, a)
+
+    def many(self, x: Float[Array, "dx C"], a: Float[Array, "da C"], y: Float[Array, "dx C"]) -> Float[Array, " C"]:
+        """The same at C transitions, as columns."""
+        return at_many(self.uncertainty)(x, a)
 
 
 def rollouts(dynamics: Dynamics, x: State, actions: Candidates) -> Trajectories:

@@ -1,11 +1,14 @@
 """Episodes on models: sums, gradients, aggregations, against computations by hand."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from known_problems import Parametric, known, make_problem, units
 
 from sbsrl.networks import Layer
+from sbsrl.problem import Curiosity
 from sbsrl.solve.network.episodes import episodes, rows_of
 from sbsrl.solve.network.forecast import forecast
 
@@ -84,3 +87,16 @@ def test_an_objective_of_the_method_takes_the_place_of_the_reward():
     object.__setattr__(problem, "objective", lambda x, a, y: jnp.float32(0.25))
     found = totals(one_layer(0.0), problem, jnp.zeros((1, 1), jnp.float32), 4, 0, 1)
     np.testing.assert_allclose(found.rewards, [1.0])
+
+
+def test_uncertainty_in_the_place_of_rewards_is_what_the_rows_know_of_it():
+    """As an objective that is asked for it row by row would say. To 1e-6."""
+    uncertainty = lambda x, a: 0.1 + x[0] ** 2 * a[0]  # noqa: E731
+    problem = make_problem(linear(), None, 1.0, 3, uncertainty=uncertainty)
+    starts = jnp.array([[0.5], [-0.4]], jnp.float32)
+    known_by_rows, asked = (
+        totals(one_layer(0.3), replace(problem, objective=objective), starts, 3, 0, 2).rewards
+        for objective in (Curiosity(uncertainty), lambda x, a, y: uncertainty(x, a))
+    )
+    np.testing.assert_allclose(known_by_rows, asked, rtol=1e-6)
+    assert abs(float(asked[0] - asked[1])) > 0.01

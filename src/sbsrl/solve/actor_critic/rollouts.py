@@ -11,6 +11,7 @@ from ...belief.protocol import Rows
 from ...networks import Network, apply
 from ...problem import Problem
 from ...types import PRNGKey
+from ..network.episodes import earned
 from ..network.network_policy import Units, standardised
 from .squashed import Drawn, draw
 
@@ -61,8 +62,8 @@ def roll(
         drawn = stochastic(network, log_std, units, x, hand)
         a = middle[None] + half[None] * drawn.shares
         moved, uncertainty, memory = rows.advanced(x, a, noise, memory)
-        earned = moved.rewards if problem.objective is None else jax.vmap(problem.objective)(x, a, moved.states)
-        signals = jnp.concatenate([earned[:, None], moved.costs, uncertainty[:, None]], axis=1)
+        gained = earned(problem, x, a, moved, uncertainty)
+        signals = jnp.concatenate([gained[:, None], moved.costs, uncertainty[:, None]], axis=1)
         return (moved.states, memory), (x, drawn.shares, drawn.log_density, signals / scale[None])
 
     (last, memory), (states, shares, densities, signals) = jax.lax.scan(step, (x, memory), (noises, hands[:-1]))

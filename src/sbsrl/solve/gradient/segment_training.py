@@ -24,7 +24,7 @@ from ..network.segments import Critic, Segment, anew, coded, follow, init_critic
 from .choices import GradientChoices
 from .whole import Sizes, sizes_of, starts_of
 
-__all__ = ["Cuts", "Segments", "recalled_rows", "recalled_starts", "train_segments"]
+__all__ = ["Cuts", "Round", "Segments", "recalled_rows", "recalled_starts", "train_segments"]
 
 
 class Cuts(NamedTuple):
@@ -36,6 +36,20 @@ class Cuts(NamedTuple):
     """Share of the segments that begin where the data have been, not where the policy goes."""
     discount: float
     """Of the critics."""
+
+
+class Round(NamedTuple):
+    """What stays the same during a round of updates."""
+
+    units: Units
+    problem: Problem
+    starts: Float[Array, "U K dx"]
+    """Where rows begin anew in each update: initial states, or for rows that are recalled states of the data."""
+    pushed: Pressures
+    scale: Float[Array, " v"]
+    """The unit of each signal per step."""
+    sizes: Sizes
+    cuts: Cuts
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +79,8 @@ class Segments:
         placed = spread_starts(starts[0], count, sizes.each, sizes.nominal)
         first = visited(trained.network, units, problem, rows, placed, horizon, cuts.steps, visit_key)
         scale = signal_units(problem, self.domain, weights)
-        network, moments, critic = train_segments(
-            trained, memory, units, problem, first, starts, pushed, scale, sizes, cuts, rate, train_key
-        )
+        setting = Round(units, problem, starts, pushed, scale, sizes, cuts)
+        network, moments, critic = train_segments(trained, memory, setting, first, rate, train_key)
         return trained._replace(network=network, moments=moments), critic, seen
 
     @property
@@ -108,22 +121,16 @@ def recalled_rows(sizes: Sizes, cuts: Cuts, samples: int) -> Bool[np.ndarray, " 
 def train_segments(
     trained: Trained,
     critic: Critic,
-    units: Units,
-    problem: Problem,
+    setting: Round,
     first: tuple[Float[Array, "n dx"], Any],
-    starts: Float[Array, "U K dx"],
-    pushed: Pressures,
-    scale: Float[Array, " v"],
-    sizes: Sizes,
-    cuts: Cuts,
     rate: Scalar,
     key: PRNGKey,
 ) -> tuple[Network, Any, Critic]:
     """So many updates of policy and critic over segments that follow one another, from these states and memories on.
 
-    A row whose episode is over begins anew at one of `starts`: initial states, or for rows that are recalled states of
-    the data, which are followed for RECALLED segments. `scale` is the unit of each signal per step.
+    A row whose episode is over begins anew; one that is recalled is followed for RECALLED segments.
     """
+    units, problem, starts, pushed, scale, sizes, cuts = setting
     rows = rows_of(problem, sizes.each, sizes.nominal)
     count = 0 if problem.samples is None else len(problem.samples)
     n = count * sizes.each + sizes.nominal

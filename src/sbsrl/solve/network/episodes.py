@@ -12,12 +12,12 @@ from ...belief.protocol import Forgetful, Rows, Samples, Steps
 from ...costs import charged, nothing_charged
 from ...model import Model
 from ...networks import Network
-from ...problem import Problem
+from ...problem import Curiosity, Problem
 from ...types import Index, PRNGKey
 from .network_policy import Units, act
 from .slopes import limited
 
-__all__ = ["EachAsked", "Totals", "episodes", "rows_of"]
+__all__ = ["EachAsked", "Totals", "code_of", "earned", "episodes", "rows_of"]
 
 
 class Totals(NamedTuple):
@@ -87,6 +87,21 @@ def code_of(rows: Rows, count: int) -> Float[Array, "n c"]:
     return jax.nn.one_hot(number, samples + 1, dtype=PLAN)
 
 
+def earned(
+    problem: Problem,
+    x: Float[Array, "n dx"],
+    a: Float[Array, "n da"],
+    moved: Steps,
+    uncertainty: Float[Array, " n"],
+) -> Float[Array, " n"]:
+    """What a step earns on every row: its reward, or what the problem has in the place of rewards."""
+    if problem.objective is None:
+        return moved.rewards
+    if isinstance(problem.objective, Curiosity):  # the rows know it already
+        return uncertainty
+    return jax.vmap(problem.objective)(x, a, moved.states)
+
+
 def episodes(
     network: Network,
     units: Units,
@@ -116,9 +131,8 @@ def episodes(
         x = limited(x, units.std, steepest)
         a = act(network, units, x, hand)
         moved, uncertainty, memory = rows.advanced(x, a, noise, memory)
-        earned = moved.rewards if problem.objective is None else jax.vmap(problem.objective)(x, a, moved.states)
         after = Totals(
-            totals.rewards + earned,
+            totals.rewards + earned(problem, x, a, moved, uncertainty),
             charged(totals.costs, moved.costs, problem.aggregations),
             totals.information + jnp.where(counts, uncertainty, 0),
         )

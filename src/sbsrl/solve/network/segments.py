@@ -22,6 +22,7 @@ from ...networks import Network, apply, init_network
 from ...optimisation import descend
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
+from .episodes import earned
 from .network_policy import Units, act, standardised
 from .slopes import limited
 
@@ -119,8 +120,8 @@ def follow(
         x = limited(x, units.std, steepest)
         a = act(network, units, x, hand)
         moved, uncertainty, memory = rows.advanced(x, a, noise, memory)
-        earned = moved.rewards if problem.objective is None else jax.vmap(problem.objective)(x, a, moved.states)
-        signals = jnp.concatenate([earned[:, None], moved.costs, uncertainty[:, None]], axis=1)
+        gained = earned(problem, x, a, moved, uncertainty)
+        signals = jnp.concatenate([gained[:, None], moved.costs, uncertainty[:, None]], axis=1)
         return (moved.states, memory), (x, signals / scale[None])
 
     (last, memory), (states, signals) = jax.lax.scan(step, (x, memory), (hands, noises))
