@@ -22,7 +22,7 @@ def prices(*numbers):
 
 
 def monitored(samples, budget, every=1, aggregation="sum"):
-    return Monitored(BUSY, IDLE, samples, jnp.array([budget], jnp.float32), (aggregation,), HORIZON, every)
+    return Monitored((BUSY, IDLE), samples, jnp.array([budget], jnp.float32), (aggregation,), HORIZON, every)
 
 
 def played(policy, price):
@@ -59,8 +59,49 @@ def test_a_prior_policy_that_is_worse_does_not_take_over():
     """All would exceed the budget; to be idle is cheaper than to be half busy, to be busy dearer."""
     for prior, better in ((IDLE, True), (BUSY, False)):
         policy = monitored(prices(1.0), 3.0)
-        policy = Monitored(Always(0.0), prior, policy.samples, policy.budgets, policy.aggregations, HORIZON, 1)
+        policy = Monitored((Always(0.0), prior), policy.samples, policy.budgets, policy.aggregations, HORIZON, 1)
         assert all(played(policy, 1.0)[0]) == better
+
+
+@pytest.mark.parametrize(
+    ("prior", "expected"),
+    [(Always(-0.5), 8 * 0.25), (Always(0.5), 0.0), (IDLE, 0.0)],
+    ids=["the prior policy, which keeps the budget", "the last resort, since the prior policy does not", "both do"],
+)
+def test_the_first_way_out_that_keeps_the_budget_is_taken(prior, expected):
+    """Busy costs 8 of 3; a quarter busy 2, three quarters busy 6."""
+    plain = monitored(prices(1.0), 3.0)
+    policy = Monitored((BUSY, prior, IDLE), plain.samples, plain.budgets, plain.aggregations, HORIZON, 1)
+    taken_over, total = played(policy, 1.0)
+    assert all(taken_over)
+    assert total == expected
+
+
+def test_a_way_out_that_turns_out_too_dear_is_left_for_the_next():
+    """A quarter busy is predicted to cost 2 of 3 and really costs 4 times that: t + (8 - t) / 4 > 3 from t = 4/3 on."""
+    plain = monitored(prices(1.0), 3.0)
+    policy = Monitored((BUSY, Always(-0.5), IDLE), plain.samples, plain.budgets, plain.aggregations, HORIZON, 1)
+    taken_over, total = played(policy, 4.0)
+    assert all(taken_over)
+    assert total == 2.0
+
+
+def test_there_is_no_way_back():
+    """At a quarter of the price that is predicted, all would keep the budget once the first look is over."""
+    plain = monitored(prices(1.0), 7.0)
+    policy = Monitored((BUSY, IDLE), plain.samples, plain.budgets, plain.aggregations, HORIZON, 1)
+    assert played(policy, 0.25) == ([True] * HORIZON, 0.0)
+
+
+def test_if_nothing_keeps_the_budget_the_cheapest_acts():
+    """All exceed a budget of 0.4: busy for three quarters, all, or half of the time."""
+    plain = monitored(prices(1.0), 0.4)
+    three = (Always(0.5), BUSY, Always(0.0))
+    policy = Monitored(three, plain.samples, plain.budgets, plain.aggregations, HORIZON, 1)
+    assert played(policy, 1.0) == ([True] * HORIZON, 4.0)
+    three = (Always(0.0), BUSY, Always(0.5))
+    policy = Monitored(three, plain.samples, plain.budgets, plain.aggregations, HORIZON, 1)
+    assert played(policy, 1.0) == ([False] * HORIZON, 4.0)
 
 
 def test_a_budget_that_is_just_kept_is_kept():
@@ -88,8 +129,7 @@ def test_many_episodes_at_once_are_watched_like_each_alone():
     """On the slider, whose models here are its equations with a cost that is too low: so some are stopped, some not."""
     task = slider.make()
     policy = Monitored(
-        slider.Pusher(jnp.asarray(0.57)),
-        slider.Pusher(jnp.asarray(0.0)),
+        (slider.Pusher(jnp.asarray(0.57)), slider.Pusher(jnp.asarray(0.0))),
         Beside(jnp.array([0.6], jnp.float32), slider_model),
         jnp.array([1.0], jnp.float32),
         ("sum",),
@@ -139,7 +179,7 @@ def test_what_the_policy_says_of_itself_is_kept():
             return jnp.full(1, self.action), (), {"intervened": jnp.asarray(True), "sure": jnp.asarray(0.5)}
 
     plain = monitored(prices(0.1), 3.0)
-    policy = Monitored(Talking(1.0), IDLE, plain.samples, plain.budgets, plain.aggregations, HORIZON, 1)
+    policy = Monitored((Talking(1.0), IDLE), plain.samples, plain.budgets, plain.aggregations, HORIZON, 1)
     _, _, said = policy.act(jnp.zeros(1), policy.init(), jax.random.key(0))
     assert {name: float(value) for name, value in said.items()} == {
         "watched/intervened": 1.0,

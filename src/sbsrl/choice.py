@@ -51,13 +51,13 @@ class Chosen(NamedTuple):
         return Shortfall(threshold, promised * threshold / self.solution.demand)
 
     def own(self, played: Played) -> Episode:
-        """What the policy did itself: of one under watch, the episode up to where the prior policy took over."""
+        """What the policy did itself: of one under watch, the episode up to where another one took over."""
         return before_takeover(played) if isinstance(self.policy, Monitored) else played.episode
 
     @property
     def unwatched(self) -> Policy:
         """The policy without a monitor."""
-        return self.policy.policy if isinstance(self.policy, Monitored) else self.policy
+        return self.policy.watched if isinstance(self.policy, Monitored) else self.policy
 
 
 def choose(experiment: Experiment, learner: Learner, context: Context) -> Chosen:
@@ -85,8 +85,7 @@ def _watched(experiment: Experiment, context: Context, policy: Policy, memory: A
     assert isinstance(samples, SideBySide)  # the experiment was refused otherwise
     assert isinstance(solver, Preparing)
     return Monitored(
-        policy=policy,
-        prior=solver.learned(memory)["prior"],
+        policies=(policy, *solver.ways_out(memory)),
         samples=samples,
         budgets=jnp.asarray(np.array([cost.budget for cost in task.costs], PLAN)),
         aggregations=tuple(cost.aggregation for cost in task.costs),

@@ -1,8 +1,8 @@
-"""A monitor: it looks ahead during an episode, and hands over to the prior policy before the budget is exceeded.
+"""A monitor: it looks ahead during an episode, and hands over to another policy before the budget is exceeded.
 
 Every few steps the rest of the episode is predicted on every sample. If on any of them the cost so far and the rest
-together exceed a budget, the prior policy acts for the rest of the episode, unless by the same prediction that would
-cost more.
+together exceed a budget, the first of the ways out that keeps it on all of them acts from then on; if none does, the
+one that would exceed it least, if it is any better. There is no way back in an episode.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from ._jax import PLAN
 from .belief.protocol import SideBySide
@@ -19,35 +19,34 @@ from .policy import Metrics, Policy, told
 from .prediction import final_costs
 from .systems.episode import Played
 from .transitions import Episode
-from .types import Action, Flag, PRNGKey, State
+from .types import Action, Index, PRNGKey, State
 
 __all__ = ["INTERVENED", "Monitored", "Watch", "before_takeover"]
 
 INTERVENED = "intervened"
-"""The metric of policies that are watched: the share of the steps in which the prior policy acted instead."""
+"""The metric of policies that are watched: the share of the steps in which another policy acted instead."""
 
 
-TAKEN_OVER = "the prior policy took over"
+TAKEN_OVER = "another policy took over"
 
 
 class Watch(NamedTuple):
     """What the monitor remembers of an episode."""
 
-    policy: Any
-    """The state of the policy that is watched."""
-    prior: Any
-    """The state of the prior policy, which sees the whole episode too."""
+    memories: tuple[Any, ...]
+    """The states of all policies, which all see the whole episode."""
     costs: Float[Array, " k"]
     """The cost so far, aggregated."""
     t: Int[Array, ""]
-    taken_over: Bool[Array, ""]
+    acting: Index
+    """The number of the policy that acts: 0 is the one that is watched."""
 
 
 class Monitored(eqx.Module):
     """A policy under watch."""
 
-    policy: Policy
-    prior: Policy
+    policies: tuple[Policy, ...]
+    """The one that is watched, then the ways out: which to prefer comes first."""
     samples: SideBySide
     budgets: Float[Array, " k"]
     aggregations: tuple[Aggregation, ...] = eqx.field(static=True)
@@ -55,15 +54,19 @@ class Monitored(eqx.Module):
     every: int = eqx.field(static=True)
     """Steps between two looks ahead."""
 
+    @property
+    def watched(self) -> Policy:
+        return self.policies[0]
+
     def init(self) -> Watch:
         nothing = nothing_charged(1, self.aggregations)[0]
-        begun = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-        return Watch(self.policy.init(), self.prior.init(), nothing, *begun)
+        begun = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
+        return Watch(tuple(policy.init() for policy in self.policies), nothing, *begun)
 
     def act(self, x: State, state: Watch, key: PRNGKey) -> tuple[Action, Watch, Metrics]:
         action, after, said = _act(self, x, state, key)
         own = {f"watched/{name}": value for name, value in said.items()}
-        return action, after, {**own, INTERVENED: after.taken_over}
+        return action, after, {**own, INTERVENED: after.acting > 0}
 
     def observe(self, state: Watch, reward: Any, costs: Any) -> Watch:
         """Charges what the step really cost."""
@@ -71,7 +74,7 @@ class Monitored(eqx.Module):
 
 
 def before_takeover(played: Played) -> Episode:
-    """The episode up to where the prior policy took over, which interrupted it; all of it where it did not."""
+    """The episode up to where another policy took over, which interrupted it; all of it where none did."""
     episode, watched = played.episode, played.metrics.get(INTERVENED, [])
     own = next((t for t, taken_over in enumerate(watched) if taken_over), None)
     if own is None:
@@ -82,22 +85,31 @@ def before_takeover(played: Played) -> Episode:
 
 @eqx.filter_jit
 def _act(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> tuple[Action, Watch, Metrics]:
-    look_key, act_key, prior_key = jax.random.split(key, 3)
-    due = state.t % monitor.every == 0  # not whether it has taken over: of many episodes at once, some will not have
-    exceeds = jax.lax.cond(due, lambda: _exceeds(monitor, x, state, look_key), lambda: jnp.zeros((), bool))
-    taken_over = state.taken_over | exceeds
-    own, policy, said = monitor.policy.act(x, state.policy, act_key)
-    instead, prior, _ = monitor.prior.act(x, state.prior, prior_key)
-    action = jnp.where(taken_over, instead, own)
-    return action, Watch(policy, prior, state.costs, state.t + 1, taken_over), said
+    look_key, *act_keys = jax.random.split(key, 1 + len(monitor.policies))
+    due = state.t % monitor.every == 0  # not who acts: of many episodes at once, some will be watched still
+    acting = jax.lax.cond(due, lambda: _handed_over(monitor, x, state, look_key), lambda: state.acting)
+    decided = [
+        policy.act(x, memory, each)
+        for policy, memory, each in zip(monitor.policies, state.memories, act_keys, strict=True)
+    ]
+    action = jnp.stack([a for a, _, _ in decided])[acting]
+    return action, Watch(tuple(memory for _, memory, _ in decided), state.costs, state.t + 1, acting), decided[0][2]
 
 
-def _exceeds(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> Flag:
-    """Whether the episode would cost more than a budget on one of the samples if the policy went on, and no more than
-    that under the prior policy."""
-    own = _excess(monitor, monitor.policy, state.policy, x, state, key)
-    instead = _excess(monitor, monitor.prior, state.prior, x, state, key)
-    return ~(own <= 0) & ~(instead > own)  # what is not a number is not within the budget
+def _handed_over(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> Index:
+    """Who acts from now on: whoever does, or the first after it that keeps the budgets on all samples, or the best."""
+    excess = jnp.stack(
+        [
+            _excess(monitor, policy, memory, x, state, key)
+            for policy, memory in zip(monitor.policies, state.memories, strict=True)
+        ]
+    )
+    count = len(monitor.policies)
+    left = jnp.arange(count, dtype=jnp.int32) >= state.acting
+    keeps = left & (excess <= 0)  # what is not a number does not
+    known = jnp.where(left & ~jnp.isnan(excess), excess, jnp.inf)
+    best = count - 1 - jnp.argmin(known[::-1])  # of equal ones the last resort
+    return jnp.where(jnp.any(keeps), jnp.argmax(keeps), best).astype(jnp.int32)
 
 
 def _excess(monitor: Monitored, policy: Policy, memory: Any, x: State, state: Watch, key: PRNGKey) -> Float[Array, ""]:
@@ -112,5 +124,7 @@ def _excess(monitor: Monitored, policy: Policy, memory: Any, x: State, state: Wa
 @eqx.filter_jit
 def _observe(monitor: Monitored, state: Watch, reward: Float[Array, ""], costs: Float[Array, " k"]) -> Watch:
     after = charged(state.costs[None], costs.astype(PLAN)[None], monitor.aggregations)[0]
-    policy = told(monitor.policy, state.policy, reward, costs)
-    return state._replace(policy=policy, prior=told(monitor.prior, state.prior, reward, costs), costs=after)
+    memories = tuple(
+        told(policy, memory, reward, costs) for policy, memory in zip(monitor.policies, state.memories, strict=True)
+    )
+    return state._replace(memories=memories, costs=after)

@@ -92,8 +92,8 @@ class MethodSettings:
     monitor: int = declared(
         Whole(0, 100_000),
         0,
-        "control steps between two looks ahead during an episode: the prior policy takes over when the cost so far and "
-        "the predicted rest exceed the budget on one of the samples; 0 never looks",
+        "control steps between two looks ahead during an episode: the prior policy, or a last resort, takes over when "
+        "the cost so far and the predicted rest exceed the budget on one of the samples; 0 never looks",
     )
     form: str = declared(Word(("sharp", "paper")), "sharp", "of the bounds on returns that theorem 2 uses")
 

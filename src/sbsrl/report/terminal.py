@@ -103,7 +103,7 @@ class Terminal:
             self.console.print(f"       [yellow]{_infeasible(record)}[/]", highlight=False)
         if record.intervened:
             share = f"in {record.intervened:.0%} of the steps"
-            self.console.print(f"       [yellow]the prior policy took over, {share}.[/]", highlight=False)
+            self.console.print(f"       [yellow]another policy took over, {share}.[/]", highlight=False)
         for text in filter(None, (record.reason, record.calibration_warning)):
             self.console.print(f"       [yellow]{escape(text)}.[/]", highlight=False)
 
@@ -151,7 +151,7 @@ def _safety_rows(view: RunView) -> Iterator[tuple[str, str]]:
     yield "infeasible plans", "[green]none[/]" if not infeasible else f"[yellow]{infeasible}[/]"
     if any(r.intervened is not None for r in view.records):
         taken_over = sum(bool(r.intervened) for r in view.records)
-        yield "interventions", f"the prior policy took over in {taken_over} of {len(view.records)} episodes"
+        yield "interventions", f"another policy took over in {taken_over} of {len(view.records)} episodes"
     if view.interruptions:
         yield "interrupted", _interrupted(view.interruptions)
     if warning := next((r.calibration_warning for r in view.records if r.calibration_warning), None):

@@ -57,8 +57,12 @@ class Preparing(Solver, Protocol):
     def learned(self, state: Any) -> Mapping[str, Policy]:
         """The policies that the offline phase made, by name, so that they can be judged.
 
-        The clone of the behaviour is `clone`; `prior` is what became of it, which a monitor hands over to.
+        The clone of the behaviour is `clone`; `prior` is what became of it.
         """
+        ...
+
+    def ways_out(self, state: Any) -> tuple[Policy, ...]:
+        """The policies that a monitor may hand over to, which to prefer first: the prior policy, and a last resort."""
         ...
 
 

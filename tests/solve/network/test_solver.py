@@ -377,3 +377,19 @@ def test_an_episode_that_another_policy_ended_proves_nothing():
     assert not after.proven.any
     np.testing.assert_array_equal(after.optimism, state.optimism)
     assert chosen.observed(state, cut._replace(ended="horizon")).proven.any
+
+
+@pytest.mark.parametrize(
+    ("reliable", "safe_action", "last"), [(True, (-1.0,), "clone"), (False, (-0.5,), -0.5), (False, None, None)]
+)
+def test_the_ways_out_are_the_prior_policy_and_what_knows_nothing_new(reliable, safe_action, last):
+    """The clone of data within the budget; else the action that the task calls safe, if it has one."""
+    chosen = solver(somewhere, HORIZON, reliable=reliable, safe_action=safe_action)
+    state = chosen.init(jax.random.key(0))
+    state = state._replace(cloned=jax.tree.map(lambda leaf: leaf + 0.3, state.prior))
+    x = jnp.array([0.4])
+    prior, *others = [float(way.act(x, (), jax.random.key(1))[0][0]) for way in chosen.ways_out(state)]
+    learned = {name: float(each.act(x, (), jax.random.key(1))[0][0]) for name, each in chosen.learned(state).items()}
+    assert prior == learned["prior"] != learned["clone"]
+    expected = [] if last is None else [learned["clone"] if last == "clone" else last]
+    np.testing.assert_allclose(others, expected, atol=1e-6)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from ..._jax import PLAN
 from ...costs import total
-from ...networks import init_network
+from ...networks import Network, init_network
 from ...policy import Metrics, Policy
 from ...problem import Evaluation, Problem
 from ...transitions import Episode
@@ -68,6 +68,18 @@ class NetworkSolver:
         """The clone, and what became of it offline: the prior policy."""
         networks = {"clone": state.cloned, "prior": state.prior}
         return {name: NetworkPolicy(network, self.domain.units) for name, network in networks.items()}
+
+    def ways_out(self, state: SolverState) -> tuple[NetworkPolicy, ...]:
+        """The prior policy; then what knows nothing new: the clone of data within the budget, else the safe action."""
+        last = state.cloned if self.domain.reliable else self._resting(state)
+        networks = (state.prior,) if last is None else (state.prior, last)
+        return tuple(NetworkPolicy(network, self.domain.units) for network in networks)
+
+    def _resting(self, state: SolverState) -> Network | None:
+        """The action that the task calls safe, always."""
+        if self.domain.safe_action is None:
+            return None
+        return constant(state.cloned, self.domain.units, jnp.asarray(self.domain.safe_action))
 
     def solve(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[Solution, SolverState]:
         """Trains on, then checks with samples and initial states that training has not seen, until one check passes.
@@ -182,9 +194,8 @@ class NetworkSolver:
         cloned = self._gate.candidate(problem, state.cloned, CLONED, check_key)
         if cloned.violation <= 0 or self.domain.reliable:
             return cloned
-        if self.domain.safe_action is not None:
-            network = constant(state.cloned, self.domain.units, jnp.asarray(self.domain.safe_action))
-            return self._gate.candidate(problem, network, RESTING, check_key)
+        if (resting := self._resting(state)) is not None:
+            return self._gate.candidate(problem, resting, RESTING, check_key)
         return min((*tried, cloned), key=lambda each: each.violation)
 
     def observed(self, state: SolverState, episode: Episode) -> SolverState:
