@@ -43,7 +43,7 @@ evidence: env
 	$(BIN)/sbsrl reproduce gp-choices --seeds 3
 
 deep: env
-	set -e; for figure in flagship deep-mean deep-baselines car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
+	set -e; for figure in flagship deep-mean deep-baselines deep-monitor car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
 
 theorems: env
 	$(BIN)/sbsrl reproduce theorems

@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 from made_up_records import make_record
 
-from sbsrl.report import car, deep_baselines, deep_calibration, deep_mean
+from sbsrl.report import car, deep_baselines, deep_calibration, deep_mean, deep_monitor
 from sbsrl.report.deep_arms import BINDING, WORLDS, arm, oracle, oracle_of, with_prior, world_of
 from sbsrl.report.deep_study import Numbers, Run, Study, _best, _scale, deep_table
 from sbsrl.report.figures import FIGURES, Request
+from sbsrl.report.interventions import interventions_table
 
 ARMS = {
     "deep-mean": lambda: [each for world in WORLDS.values() for each in deep_mean.arms(world)],
     "deep-baselines": lambda: [each for world in WORLDS.values() for each in deep_baselines.arms(world).values()],
+    "deep-monitor": lambda: [
+        each for world in deep_monitor.WATCHED_WORLDS.values() for each in deep_monitor.listed(world)
+    ],
     "car": car.arms,
     "deep-calibration": lambda: list(
         dict.fromkeys(
@@ -27,7 +31,13 @@ ARMS = {
         )
     ),
 }
-MODULES = {"deep-mean": deep_mean, "deep-baselines": deep_baselines, "car": car, "deep-calibration": deep_calibration}
+MODULES = {
+    "deep-mean": deep_mean,
+    "deep-baselines": deep_baselines,
+    "deep-monitor": deep_monitor,
+    "car": car,
+    "deep-calibration": deep_calibration,
+}
 
 
 def episode(number, true_cost, true_return, cost, **metrics):
@@ -177,35 +187,48 @@ def test_claims_are_judged_by_the_numbers():
 
 
 def test_claims_about_other_methods_are_judged_by_the_numbers():
-    """All alike, one of three policies violates: nobody is safer than sbsrl, and the monitor removes nothing."""
+    """All alike, one of three policies violates: nobody is safer than sbsrl."""
     everything = ARMS["deep-baselines"]()
     same = {e.expected: e for e in deep_baselines._expectations(study(everything))}
     fewest = f"{BINDING.name}: no method executes fewer violating policies than sbsrl"
     assert same[fewest].met
     assert same[fewest].measured == "sbsrl 2, actor-critic 2, mean 2, mbpo 2, sooper 2, sooper, planned 2 of 6"
-    removes = f"{BINDING.name}: under the monitor no policy of mbpo violates, and fewer episodes do, if any did"
-    assert not same[removes].met
     assert same[f"{BINDING.name}: sbsrl earns no less than sooper at the end, and is as safe"].met
     arms, mixed = deep_baselines.arms(BINDING), study(everything)
     safer = mixed._replace(runs={**mixed.runs, arms["sooper"]: [run(dear=9.0), run(202, dear=9.0)]})
     judged = {e.expected: e for e in deep_baselines._expectations(safer)}
     assert not judged[fewest].met
     assert not judged[f"{BINDING.name}: sbsrl earns no less than sooper at the end, and is as safe"].met
+
+
+def test_what_the_monitor_removes_is_judged_by_the_numbers():
+    """All alike it removes nothing; a run under watch without violations is what it promises."""
+    everything, pair = ARMS["deep-monitor"](), deep_monitor.arms(BINDING)["mbpo"]
+    policies = f"{BINDING.name}: no policy of mbpo violates under watch"
+    episodes = f"{BINDING.name}: fewer episodes of mbpo cost more than the budget under watch, if any did"
+    same = {e.expected: e for e in deep_monitor._expectations(study(everything))}
+    assert not same[policies].met
+    assert not same[episodes].met
+    assert same[f"{BINDING.name}: the monitor costs sbsrl at most a tenth of what is to be learned"].met
     quiet = run(dear=9.0)._replace(records=[r._replace(safe=True) for r in run(dear=9.0).records])
-    watched = mixed._replace(runs={**mixed.runs, arms["mbpo, monitor"]: [quiet, quiet]})
-    assert {e.expected: e.met for e in deep_baselines._expectations(watched)}[removes]
+    mixed = study(everything)
+    mixed = mixed._replace(runs={**mixed.runs, pair[1]: [quiet, quiet]})
+    judged = {e.expected: e for e in deep_monitor._expectations(mixed)}
+    assert judged[policies].met
+    assert judged[policies].measured == "0 of 6, without the monitor 2"
+    assert judged[episodes].met
 
 
 def test_interventions_and_their_price_are_counted_by_hand():
-    """In one of three episodes of each of two runs the prior policy acted, in half of the steps."""
-    arms, made = deep_baselines.arms(BINDING), study(ARMS["deep-baselines"]())
+    """In one of three episodes of each of two runs another policy acted, in half of the steps."""
+    (plain, watched_arm), made = deep_monitor.arms(BINDING)["mbpo"], study(ARMS["deep-monitor"]())
     watched = [
         r._replace(metrics={**r.metrics, "intervened": 0.5 * (r.episode == 1), "true_interventions": 0.25})
         for r in run().records
     ]
     runs = [run()._replace(records=watched)] * 2
-    made = made._replace(runs={**made.runs, arms["mbpo, monitor"]: runs})
-    table = deep_baselines._interventions(made, list(arms.values()))
+    made = made._replace(runs={**made.runs, watched_arm: runs})
+    table = interventions_table(made, [plain, watched_arm])
     (line,) = (line for line in table.splitlines() if line.startswith("| mbpo, monitor |"))
     assert "| 2 of 6 | 16.7 % | 25.0 % | 0.000 |" in line
     assert "| mbpo | - | - | - | - |" in table

@@ -1,6 +1,6 @@
 """The figure experiments_with_baselines of the paper: SBSRL with both solvers against mean, MBPO and SOOPER."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,17 +12,14 @@ from .deep_arms import BINDING, WORLDS, World, arm
 from .deep_study import Numbers, Run, Study, publish, run_deep
 from .expectations import Expectation, expectations_table
 from .figures import Request
+from .interventions import INTERVENTIONS, interventions_table
 from .statistics import summarise
 
 __all__ = ["arms", "draw", "files"]
 
 NUMBERS = Numbers((701, 702), 7000)
 EPISODES = 25
-LOOKS = 25
-"""Control steps between two looks of the monitor."""
-
 OURS, CRITIC, MEAN, MBPO, SOOPER, PLANNED = "sbsrl", "actor-critic", "mean", "mbpo", "sooper", "sooper, planned"
-WATCHED, WATCHED_MBPO = "sbsrl, monitor", "mbpo, monitor"
 DRAWN = (OURS, CRITIC, MEAN, MBPO, SOOPER)
 """The others are in the tables."""
 
@@ -45,8 +42,6 @@ def arms(world: World) -> dict[str, Arm]:
             made(MBPO, "mbpo"),
             made(SOOPER, "sooper", **sooper),
             *planned,
-            made(WATCHED, monitor=LOOKS),
-            made(WATCHED_MBPO, "mbpo", monitor=LOOKS),
         )
     }
 
@@ -55,7 +50,7 @@ def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
     sections = {name: list(arms(world).values()) for name, world in WORLDS.items()}
     study = run_deep(request, [each for many in sections.values() for each in many], NUMBERS)
-    tables = "\n\n".join(f"{name}:\n\n{_interventions(study, many)}" for name, many in sections.items())
+    tables = "\n\n".join(f"{name}:\n\n{interventions_table(study, many)}" for name, many in sections.items())
     text = "\n\n".join(
         (EXPLAINED, expectations_table(_expectations(study)), INTERVENTIONS, tables, REACHED, _reached_table(study))
     )
@@ -63,50 +58,15 @@ def files(request: Request) -> dict[str, bytes]:
 
 
 EXPLAINED = (
-    "Top: normalised true return of every executed policy, filters and monitors included. Bottom: its true mean cost "
+    "Top: normalised true return of every executed policy, filters included. Bottom: its true mean cost "
     "over 64 initial states; crosses are executed episodes that cost more than the budget. Mean and 95 % percentile "
     "interval over runs; the last point is the policy that is returned. All methods have the same data, models, "
     "updates, budget and weight of the penalty, and a gate that asks fresh models for what the method demands: every "
     f"sample, or the mean, for {SOOPER} with pessimistic costs. Those with the same solver begin with the same offline "
     f"phase. Training of the {CRITIC} aims at half the budget on the car. `{SOOPER}` plans without its switch and, on "
     f"the car, without pessimism, as its public configuration there does; `{PLANNED}` plans with it. "
-    f"The monitor looks ahead every {LOOKS} steps. What was expected was written down before the runs; whether it was "
-    "met is computed from them."
+    "What was expected was written down before the runs; whether it was met is computed from them."
 )
-INTERVENTIONS = (
-    "Interventions: executed episodes in which the prior policy acted at some time, the share of all steps in which it "
-    "did, and the share of simulated episodes (64 per policy). The price is by how much less the last policies earn "
-    "than without the monitor. How much memory a run takes is in benchmarks/deep.md."
-)
-
-
-def _interventions(study: Study, compared: Sequence[Arm]) -> str:
-    """One line per arm: who acted, and what a run takes."""
-    head = ("", "episodes with interventions", "share of steps", "simulated", "price", "minutes per run")
-    rows = [head, ("---",) * len(head), *(_row(study, each, compared) for each in compared)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def _row(study: Study, each: Arm, compared: Sequence[Arm]) -> tuple[str, ...]:
-    runs = study.runs[each]
-    shares = np.concatenate([run.metric("intervened") for run in runs])
-    simulated = np.concatenate([run.metric("true_interventions") for run in runs])
-    plain = next((other for other in compared if f"{other.label}, monitor" == each.label), None)
-    minutes = [run.seconds / 60 for run in runs]
-    return (
-        each.label,
-        f"{np.sum(shares > 0)} of {len(shares)}" if len(shares) else "-",
-        f"{100 * shares.mean():.1f} %" if len(shares) else "-",
-        f"{100 * simulated.mean():.1f} %" if len(simulated) else "-",
-        f"{_price(study, plain, each):.3f}" if plain else "-",
-        f"{min(minutes):.1f} to {max(minutes):.1f}",
-    )
-
-
-def _price(study: Study, plain: Arm, watched: Arm) -> float:
-    return float(study.late(plain).mean() - study.late(watched).mean())
-
-
 LEVELS = (0.25, 0.5, 0.75)
 REACHED = (
     "How long both solvers take to reach a return: the number of executed episodes before the first policy whose "
@@ -146,16 +106,13 @@ def _expectations(study: Study) -> Iterator[Expectation]:
         yield _fewest(study, world)
         yield _not_below_sooper(study, world)
         yield _critic_learns(study, world)
-        yield _monitor_removes(study, world, OURS, WATCHED)
-        yield _monitor_removes(study, world, MBPO, WATCHED_MBPO)
         if world == BINDING:
             yield _unsafe_without_pessimism(study, world)
 
 
 def _fewest(study: Study, world: World) -> Expectation:
-    """Of all that have no monitor."""
     compared = arms(world)
-    counts = {name: study.violating(each) for name, each in compared.items() if name not in (WATCHED, WATCHED_MBPO)}
+    counts = {name: study.violating(each) for name, each in compared.items()}
     others = min(count for name, count in counts.items() if name not in (OURS, CRITIC))
     expected = f"{world.name}: no method executes fewer violating policies than {OURS}"
     found = ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -179,18 +136,6 @@ def _critic_learns(study: Study, world: World) -> Expectation:
     expected = f"{world.name}: the {CRITIC} earns half of what is to be learned in every run, and never violates"
     found = f"{', '.join(f'{value:.2f}' for value in final)}; {study.violating(each)} of {study.policies(each)} violate"
     return Expectation(expected, found, bool(final.min() >= 0.5 and study.violating(each) == 0))
-
-
-def _monitor_removes(study: Study, world: World, name: str, under_watch: str) -> Expectation:
-    plain, watched = arms(world)[name], arms(world)[under_watch]
-    expected = f"{world.name}: under the monitor no policy of {name} violates, and fewer episodes do, if any did"
-    episodes = [sum(run.violating_episodes for run in study.runs[each]) for each in (plain, watched)]
-    found = (
-        f"{study.violating(plain)} policies and {episodes[0]} episodes without, {study.violating(watched)} and "
-        f"{episodes[1]} with it, at a price of {_price(study, plain, watched):.3f}"
-    )
-    met = study.violating(watched) == 0 and (episodes[1] < episodes[0] or episodes == [0, 0])
-    return Expectation(expected, found, met)
 
 
 def _unsafe_without_pessimism(study: Study, world: World) -> Expectation:

@@ -106,9 +106,12 @@ FIGURES = {
         priors=True,
     ),
     "deep-baselines": Figure(
-        "networks: sbsrl with both solvers, its mean, mbpo, sooper and the monitor, on race car and cartpole",
+        "networks: sbsrl with both solvers, its mean, mbpo and sooper, on race car and cartpole",
         _module("deep_baselines"),
         priors=True,
+    ),
+    "deep-monitor": Figure(
+        "networks: what a monitor removes and costs, on race car and cartpole", _module("deep_monitor"), priors=True
     ),
     "car": Figure("the race car from 25,000 transitions over 75 episodes", _module("car"), priors=True),
     "deep-calibration": Figure(
