@@ -11,7 +11,7 @@ import sys
 from time import perf_counter
 from typing import Any
 
-__all__ = ["STARTED", "configure"]
+__all__ = ["STARTED", "cache_folder", "configure", "writable"]
 
 STARTED = perf_counter()
 """When the program began, but for the start of Python itself."""
@@ -26,20 +26,20 @@ def configure() -> None:
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _set("jax_enable_x64", True)
-    if not _get("jax_compilation_cache_dir") and _writable(folder := cache_folder()):
+    if not _get("jax_compilation_cache_dir") and writable(folder := cache_folder("jax")):
         _set("jax_compilation_cache_dir", folder)
         _set("jax_persistent_cache_min_compile_time_secs", 0.2)
         _set("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def cache_folder() -> str:
-    """Where compiled programs are kept: `$XDG_CACHE_HOME/sbsrl/jax`, by default below `~/.cache`."""
+def cache_folder(what: str) -> str:
+    """Where something is kept that can be made again: `$XDG_CACHE_HOME/sbsrl/WHAT`, by default below `~/.cache`."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(base, "sbsrl", "jax")
+    return os.path.join(base, "sbsrl", what)
 
 
-def _writable(folder: str) -> bool:
-    """Makes the folder; False where that is not possible, and without a cache everything is only slower."""
+def writable(folder: str) -> bool:
+    """Makes a folder of the cache; False where that is not possible: without it everything is only slower."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError:

@@ -1,5 +1,6 @@
 """Files that are either written whole or not at all, and disk errors in one clear line."""
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from .errors import UserError
 
-__all__ = ["disk", "write_atomically"]
+__all__ = ["disk", "held", "write_atomically"]
 
 
 @contextmanager
@@ -18,6 +19,17 @@ def disk(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"cannot use {path} ({reason}); make room there, or choose another place.") from error
+
+
+@contextmanager
+def held(folder: Path, name: str = ".lock") -> Iterator[None]:
+    """While one process is inside, others that hold the same file of that folder wait. Makes the folder."""
+    with disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / name).open("w")
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _flush_folder(path: Path) -> None:

@@ -5,7 +5,6 @@ experiments take it from data. A control step of the data is a control step of t
 """
 
 import re
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -173,13 +172,7 @@ def find_data(task: Task, data: str) -> OfflineData:
             "'sbsrl collect', and give the file."
         )
     count = Whole(1, MOST_EPISODES).read("episodes", int(episodes))
-    return _simulated(task, behaviour, count, SEEDS.read("seed", int(seed)))
-
-
-@lru_cache(maxsize=16)
-def _simulated(task: Task, behaviour: str, episodes: int, seed: int) -> OfflineData:
-    """The same as before for the same arguments: a simulation need not be played twice. A true system would be."""
-    return _record(task, behaviour, episodes, seed)
+    return _record(task, behaviour, count, SEEDS.read("seed", int(seed)))
 
 
 def _record(task: Task, behaviour: str, episodes: int, seed: int) -> OfflineData:

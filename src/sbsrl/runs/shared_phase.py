@@ -1,6 +1,5 @@
 """An offline phase that several runs share: who comes first does it, the others begin where it ended."""
 
-import fcntl
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import equinox as eqx
 
-from ..atomic import disk, write_atomically
+from ..atomic import disk, held, write_atomically
 from ..errors import UserError
 from ..learner import Learner
 from .checkpoint import load_checkpoint, save_checkpoint
@@ -28,11 +27,7 @@ class SharedPhase:
     @contextmanager
     def held(self) -> Iterator[None]:
         """While one run does the phase, others that share it wait."""
-        with disk(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / ".lock").open("w")
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with held(self.folder):
             yield
 
     def load(self, fresh: Learner) -> tuple[Learner, dict[str, float]] | None:

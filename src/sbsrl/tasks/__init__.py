@@ -9,8 +9,10 @@ import gymnasium
 
 from ..data_sources import find
 from ..errors import UserError, unknown
+from ..offline import OfflineData, is_recipe
 from ..task import Task, TaskSettings
 from ..validation import Numbers, Word
+from .recordings import kept, recording_name
 from .registry import TASKS, TaskEntry, find_task
 
 __all__ = ["TASKS", "TaskEntry", "find_task", "make_task", "open_system"]
@@ -30,10 +32,12 @@ def make_task(
     """
     entry = find_task(name)
     budgets = Numbers().read("budget", entry.own("budget") if budget is None else budget)
-    task = _build(name, entry.own("prior") if prior is None else Word().read("prior", prior), budgets, settings)
+    chosen = (name, entry.own("prior") if prior is None else Word().read("prior", prior), budgets, settings)
+    task = _build(*chosen)
     if not data:
         return task
-    return replace(task, prior=replace(task.prior, data=find(task, str(data)).transitions))
+    found = _recorded(*chosen, str(data)) if is_recipe(str(data)) else find(task, str(data))
+    return replace(task, prior=replace(task.prior, data=found.transitions))
 
 
 def open_system(task: str, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
@@ -41,6 +45,13 @@ def open_system(task: str, render_mode: str | None = None) -> gymnasium.Env[Any,
     if render_mode is not None:
         raise UserError(f"the environment of {task} has no render_mode '{render_mode}'; leave it out.")
     return make_task(task).open()
+
+
+@lru_cache(maxsize=16)
+def _recorded(name: str, prior: str, budgets: tuple[float, ...], settings: Any, data: str) -> OfflineData:
+    """What a recipe makes: the same as before for the same arguments, since a simulation need not be played twice."""
+    task = _build(name, prior, budgets, settings)
+    return kept(recording_name(find_task(name).module, prior, budgets, settings, data), lambda: find(task, data))
 
 
 @lru_cache(maxsize=32)
