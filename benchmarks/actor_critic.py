@@ -2,10 +2,10 @@
 
 taskset -c 0 python benchmarks/actor_critic.py
 
-The plain one has a pair of networks for every signal, updates them one after the other, each with a program of its own,
-computes the gradient of the policy at every update of the critics and uses the last one, asks all critics at all states
-where the policy is updated, and compiles nothing together. Here costs and uncertainty share a trunk, so that critics do
-not stay the same; as long as they are (a learning rate of 0) both make the same policy, which is checked.
+The plain one updates networks one after the other, each with a program of its own, computes the gradient of the policy
+at every update of the critics and uses the last one, asks all critics at all states where the policy is updated, and
+compiles nothing together. It is measured with a pair of networks for every signal, and with the critics of this
+package, whose costs and uncertainty share a trunk. With these both end with the same numbers, which is checked.
 """
 
 import os
@@ -94,34 +94,53 @@ def ours(setting: Round) -> Any:
     return lambda learned, rolled, key: iteration(learned, rolled, jnp.float32(1e-4), key)
 
 
-Networks = list[Any]
-"""Those of every signal, twice: two of the reward, two of every cost, two of the uncertainty."""
+Signals = tuple[int, ...]
+"""The signals that a network is a critic of: its outputs."""
 
 
-def separate(pairs: Pairs) -> Networks:
-    """A network of its own for each signal, which says the same."""
+def separate(pairs: Pairs) -> dict[tuple[int, Signals], Any]:
+    """Two networks of its own for each signal, which say the same."""
 
-    def alone(pair: Any, twin: int, signal: int) -> Any:
+    def alone(pair: Any, twin: int, output: int) -> Any:
         *hidden, last = jax.tree.map(lambda leaf: leaf[twin], pair)
-        return (*hidden, type(last)(last.weights[:, signal : signal + 1], last.bias[signal : signal + 1]))
+        return (*hidden, type(last)(last.weights[:, output : output + 1], last.bias[output : output + 1]))
 
-    outputs = [(pair, signal) for pair in pairs for signal in range(pair[-1].bias.shape[1])]
-    return [alone(pair, twin, signal) for twin in range(TWO) for pair, signal in outputs]
+    outputs = [(pair, output) for pair in pairs for output in range(pair[-1].bias.shape[1])]
+    return {
+        (twin, (signal,)): alone(pair, twin, output)
+        for twin in range(TWO)
+        for signal, (pair, output) in enumerate(outputs)
+    }
+
+
+def shared(pairs: Pairs) -> dict[tuple[int, Signals], Any]:
+    """Those of this package: two of the reward, two of all other signals."""
+    signals = 1 + pairs.others[-1].bias.shape[1]
+    return {
+        (twin, which): jax.tree.map(lambda leaf, twin=twin: leaf[twin], pair)
+        for twin in range(TWO)
+        for pair, which in zip(pairs, ((0,), tuple(range(1, signals))), strict=True)
+    }
+
+
+def is_net(tree: Any) -> bool:
+    return isinstance(tree, tuple)
 
 
 class Held(NamedTuple):
     """What the plain one remembers of its critics."""
 
-    networks: Networks
-    followers: Networks
-    moments: Networks
+    networks: Any
+    followers: Any
+    moments: Any
 
 
 class Plain:
     """The same, plainly: a program for each network's update, and a gradient of the policy every time."""
 
-    def __init__(self, setting: Round) -> None:
-        self.setting = setting
+    def __init__(self, setting: Round, made: Any) -> None:
+        """`made`: of the networks of this package those of the plain one, by twin and signals."""
+        self.setting, self.made = setting, made
         self.learn = jax.jit(self._learn, static_argnums=4)
         self.targets = jax.jit(self._targets)
         self.policy = jax.jit(self._policy)
@@ -129,26 +148,26 @@ class Plain:
         self.chosen = jax.jit(lambda judged, key: updates._batch(judged, setting.sizes.critic_batch, key))
 
     def begun(self, learned: Learned) -> Held:
-        networks = separate(learned.critics.networks)
-        return Held(networks, separate(learned.critics.followers), [CRITIC.init(each) for each in networks])
+        networks = self.made(learned.critics.networks)
+        return Held(networks, self.made(learned.critics.followers), jax.tree.map(CRITIC.init, networks, is_leaf=is_net))
 
-    def _values(self, networks: Networks, x: Any, shares: Any, code: Any) -> Any:
+    def _values(self, networks: Any, x: Any, shares: Any, code: Any) -> Any:
         """The mean of both networks, of every signal."""
         seen = inputs(self.setting.units, x, shares, code)
-        found = jnp.concatenate([apply(network, seen) for network in networks], axis=1)
+        found = jnp.concatenate([apply(networks[name], seen) for name in sorted(networks)], axis=1)
         return jnp.mean(found.reshape(len(x), TWO, -1), axis=1)
 
-    def _learn(self, network: Any, moments: Any, follower: Any, batch: Judged, signal: int) -> Any:
+    def _learn(self, network: Any, moments: Any, follower: Any, batch: Judged, signals: Signals) -> Any:
         seen = inputs(self.setting.units, batch.states, batch.shares, batch.code)
 
         def loss(network: Any) -> Any:
-            error = apply(network, seen)[:, 0] - batch.wanted[:, signal]
-            return jnp.mean(jnp.where(jnp.abs(error) < 1, 0.5 * error**2, jnp.abs(error) - 0.5))
+            error = apply(network, seen) - batch.wanted[:, jnp.array(signals)]
+            return jnp.sum(jnp.mean(jnp.where(jnp.abs(error) < 1, 0.5 * error**2, jnp.abs(error) - 0.5), axis=0))
 
         network, moments = descend(CRITIC, jax.grad(loss)(network), moments, network, self.setting.sizes.critic_rate)
         return network, moments, jax.tree.map(lambda old, new: (1 - TRACKING) * old + TRACKING * new, follower, network)
 
-    def _targets(self, followers: Networks, soft: Any, rolled: Rollout) -> Judged:
+    def _targets(self, followers: Any, soft: Any, rolled: Rollout) -> Judged:
         sizes, (steps, n, _) = self.setting.sizes, rolled.signals.shape
 
         def flat(part: Any) -> Any:
@@ -160,7 +179,7 @@ class Plain:
         wanted = targets(rolled.signals, after, rolled.log_density[1:], warm, sizes.discount, sizes.trace)
         return Judged(flat(rolled.states[:-1]), flat(rolled.shares[:-1]), code, flat(wanted))
 
-    def _policy(self, learned: Learned, networks: Networks, judged: Judged, key: Any) -> Any:
+    def _policy(self, learned: Learned, networks: Any, judged: Judged, key: Any) -> Any:
         """Slopes of the policy, and what else its update needs."""
         setting = self.setting
         see_key, pick_key, draw_key = jax.random.split(key, 3)
@@ -193,12 +212,12 @@ class Plain:
     def __call__(self, learned: Learned, rolled: Rollout, key: Any, held: Held) -> tuple[Learned, Held]:
         learn_key, act_key = jax.random.split(key)
         judged = self.targets(held.followers, learned.soft, rolled)
-        networks, followers, moments = (list(each) for each in held)
+        networks, followers, moments = (dict(each) for each in held)
         for step_key in jax.random.split(learn_key, self.setting.sizes.critic_updates):
             batch = self.chosen(judged, step_key)
-            for i, network in enumerate(networks):
-                signal = i % (len(networks) // TWO)
-                networks[i], moments[i], followers[i] = self.learn(network, moments[i], followers[i], batch, signal)
+            for each in networks:
+                now = networks[each], moments[each], followers[each]
+                networks[each], moments[each], followers[each] = self.learn(*now, batch, each[1])
             slopes, density, seen = self.policy(learned, networks, judged, act_key)  # thrown away but for the last
         return self.applied(learned, slopes, density, seen), Held(networks, followers, moments)
 
@@ -219,24 +238,42 @@ class Plain:
 
 
 def agree(critic_updates: int) -> None:
-    """Both make the same policy, multipliers, temperature and deviations to 1e-4 as long as critics are the same."""
+    """Both do the same with the same networks: policy, multipliers, deviations, temperature, and critics, to 1e-5.
+
+    The forecast that the plain one shares with this package is of critics as they were, so that these rest for it.
+    """
     setting, learned, rolled = made(critic_updates)
-    setting, key = setting._replace(sizes=setting.sizes._replace(critic_rate=0.0)), jax.random.key(3)
-    plain = Plain(setting)
-    one, (other, _) = ours(setting)(learned, rolled, key), plain(learned, rolled, key, plain.begun(learned))
-    moved = np.abs(np.asarray(one.trained.network[0].weights - learned.trained.network[0].weights)).max()
-    assert moved > 5e-5, "nothing was learned, so that nothing was compared"
-    for name in ("trained.network", "trained.multipliers", "soft.log_std", "soft.log_temperature"):
-        a, b = (attrgetter(name)(each) for each in (one, other))
-        for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-            np.testing.assert_allclose(np.asarray(x), np.asarray(y), atol=1e-5)
+    key = jax.random.key(3)
+    plain = Plain(setting, shared)
+    one, (_, held) = ours(setting)(learned, rolled, key), plain(learned, rolled, key, plain.begun(learned))
+    same(shared(one.critics.networks), held.networks)
+    same(shared(one.critics.followers), held.followers)
+    moved(one.critics.networks, learned.critics.networks)
+    resting = setting._replace(sizes=setting.sizes._replace(critic_rate=0.0))
+    one = ours(resting)(learned, rolled, key)
+    moved(one.trained.network, learned.trained.network)
+    for kind in (shared, separate):
+        plain = Plain(resting, kind)
+        other, _ = plain(learned, rolled, key, plain.begun(learned))
+        for name in ("trained.network", "trained.multipliers", "soft.log_std", "soft.log_temperature"):
+            same(*(attrgetter(name)(each) for each in (one, other)))
+
+
+def same(one: Any, other: Any) -> None:
+    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), atol=1e-5)
+
+
+def moved(after: Any, before: Any) -> None:
+    changes = jax.tree.map(lambda x, y: float(np.abs(np.asarray(x) - np.asarray(y)).max()), after, before)
+    assert max(jax.tree.leaves(changes)) > 5e-5, "nothing was learned, so that nothing was compared"
 
 
 def measured(who: str, critic_updates: int) -> None:
     """Prints the CPU-seconds of an iteration, the least of several, and the most memory, as JSON."""
     setting, learned, rolled = made(critic_updates)
     key, found = jax.random.key(3), []
-    plain = Plain(setting)
+    plain = Plain(setting, shared if who == "shared" else separate)
     work: Any = ours(setting) if who == "ours" else plain
     arguments = (learned, rolled, key) if who == "ours" else (learned, rolled, key, plain.begun(learned))
     jax.block_until_ready(work(*arguments))
@@ -263,20 +300,22 @@ def main() -> None:
         "256 states on each, critics 512 wide; its critics are deeper) for the race car: targets, updates of all "
         "critics, one update of the policy and of its temperature. Plain: a network for every signal with a program of "
         "its own, and a gradient of the policy at every update of the critics, of which the last is used, through all "
-        "critics at all states. Here costs and uncertainty share a trunk, and critics are asked where they count. Both "
-        "make the same policy to 1e-5 as long as their critics say the same. "
-        "CPU-seconds, the least of three, each in a process of its own.",
+        "critics at all states. Here costs and uncertainty share a trunk, and critics are asked where they count; "
+        "plain, shared: the plain one with that trunk, which does the same as this one to 1e-5. CPU-seconds, the least "
+        "of three, each in a process of its own.",
         "",
-        f"| critics per policy update | this | plain | ratio | at least {WANTED} | memory | plain |",
-        "|---|---|---|---|---|---|---|",
+        f"| critics per policy update | this | plain | ratio | at least {WANTED} | plain, shared | ratio | memory | "
+        "plain |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for ratio in RATIOS:
         agree(ratio)
-        mine, plain = (asked(who, str(ratio)) for who in ("ours", "plain"))
-        times = plain["seconds"] / mine["seconds"]
+        mine, plain, trunk = (asked(who, str(ratio)) for who in ("ours", "plain", "shared"))
+        times, alike = (each["seconds"] / mine["seconds"] for each in (plain, trunk))
         lines.append(
             f"| {ratio} | {mine['seconds']:.2f} s | {plain['seconds']:.2f} s | {times:.2f} | "
-            f"{'yes' if times >= WANTED else '**no**'} | {mine['gigabytes']:.2f} GB | {plain['gigabytes']:.2f} GB |"
+            f"{'yes' if times >= WANTED else '**no**'} | {trunk['seconds']:.2f} s | {alike:.2f} | "
+            f"{mine['gigabytes']:.2f} GB | {plain['gigabytes']:.2f} GB |"
         )
     (HERE / "actor_critic.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))

@@ -11,6 +11,7 @@ os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR",
     str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sbsrl" / "tests"),
 )
+os.environ["XDG_CACHE_HOME"] = os.environ["JAX_COMPILATION_CACHE_DIR"] + "-home"  # nothing of a user's own
 # One thread per process: there are as many processes as cores.
 os.environ["XLA_FLAGS"] = (
     os.environ.get("XLA_FLAGS", "")

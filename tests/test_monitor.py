@@ -104,6 +104,30 @@ def test_if_nothing_keeps_the_budget_the_cheapest_acts():
     assert played(policy, 1.0) == ([False] * HORIZON, 4.0)
 
 
+@pytest.mark.parametrize("aggregation", ["sum", "statewise"])
+def test_nobody_takes_over_who_is_no_better(aggregation):
+    """The budget is exceeded already, and what is left costs nothing, whoever acts."""
+    plain = monitored(prices(0.0), 3.0, aggregation=aggregation)
+    policy = Monitored((BUSY, Always(0.0), IDLE), plain.samples, plain.budgets, plain.aggregations, HORIZON, 1)
+    spent = policy.observe(policy.init(), 0.0, np.array([5.0]))
+    _, after, said = policy.act(jnp.zeros(1), spent, jax.random.key(0))
+    assert (int(after.acting), bool(said[INTERVENED])) == (0, False)
+
+
+def test_a_way_out_of_which_nothing_is_known_is_not_taken_if_another_is():
+    """The prior policy divides by zero on the samples; the last resort, half busy, exceeds the budget, yet less."""
+    samples = Beside(jnp.array([1.0], jnp.float32), no_number_where_idle)
+    budgets = jnp.array([3.0], jnp.float32)
+    policy = Monitored((BUSY, IDLE, Always(0.0)), samples, budgets, ("sum",), HORIZON, 1)
+    _, after, _ = policy.act(jnp.zeros(1), policy.init(), jax.random.key(0))
+    assert int(after.acting) == 2
+
+
+def no_number_where_idle(price):
+    """Two states; what an idle step costs is no number."""
+    return known(lambda x, a: (1 + a) / 2, lambda x, a, y: y[0], lambda x, a, y: price * jnp.where(y > 0, y, jnp.nan))
+
+
 def test_a_budget_that_is_just_kept_is_kept():
     assert not any(played(monitored(prices(0.25), 2.0), 0.25)[0])
 

@@ -28,7 +28,8 @@ def held(folder: Path, name: str = ".lock") -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / name).open("w")
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        with disk(folder):
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

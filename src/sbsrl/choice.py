@@ -14,7 +14,7 @@ from .monitor import Monitored, before_takeover
 from .policy import Policy
 from .problem import Problem
 from .record import Phase
-from .solve.protocol import Concluding, Preparing, Solution
+from .solve.protocol import Concluding, Retreating, Solution
 from .systems.episode import Played
 from .transitions import Episode
 
@@ -83,7 +83,7 @@ def _watched(experiment: Experiment, context: Context, policy: Policy, memory: A
         return policy
     samples = context.belief.samples(context.noise, method.samples)
     assert isinstance(samples, SideBySide)  # the experiment was refused otherwise
-    assert isinstance(solver, Preparing)
+    assert isinstance(solver, Retreating)
     return Monitored(
         policies=(policy, *solver.ways_out(memory)),
         samples=samples,

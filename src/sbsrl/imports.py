@@ -1,11 +1,12 @@
 """Which modules of this package a module needs, read from its source: nothing is imported to find out."""
 
 import ast
+import hashlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-__all__ = ["closure", "imported_modules", "modules", "named_modules", "source_of"]
+__all__ = ["closure", "content_of", "imported_modules", "modules", "named_modules", "source_of"]
 
 PACKAGE = Path(__file__).parent
 NAME = __package__ or "sbsrl"
@@ -97,3 +98,11 @@ def closure(roots: Iterable[str]) -> frozenset[str]:
             found.add(module)
             waiting.extend(named_modules(module))
     return frozenset(found)
+
+
+def content_of(files: Iterable[Path]) -> bytes:
+    """A digest of what these files are called and contain."""
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.digest()

@@ -2,7 +2,7 @@
 
 Every few steps the rest of the episode is predicted on every sample. If on any of them the cost so far and the rest
 together exceed a budget, the first of the ways out that keeps it on all of them acts from then on; if none does, the
-one that would exceed it least, if it is any better. There is no way back in an episode.
+one whose rest would exceed it least, if that is any better. There is no way back in an episode.
 """
 
 from typing import Any, NamedTuple
@@ -97,27 +97,37 @@ def _act(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> tuple[Acti
 
 
 def _handed_over(monitor: Monitored, x: State, state: Watch, key: PRNGKey) -> Index:
-    """Who acts from now on: whoever does, or the first after it that keeps the budgets on all samples, or the best."""
-    excess = jnp.stack(
-        [
-            _excess(monitor, policy, memory, x, state, key)
-            for policy, memory in zip(monitor.policies, state.memories, strict=True)
-        ]
-    )
-    count = len(monitor.policies)
+    """Who acts from now on: whoever does, or the first after it that keeps the budgets on all samples.
+
+    If none does, it is whoever's rest exceeds them least, by itself: what is past is the same for all. Where nothing is
+    known of any of them it is the last resort.
+    """
+    pairs = zip(monitor.policies, state.memories, strict=True)
+    rests = [_rest(monitor, policy, memory, x, state, key) for policy, memory in pairs]
+    count = len(rests)
     left = jnp.arange(count, dtype=jnp.int32) >= state.acting
-    keeps = left & (excess <= 0)  # what is not a number does not
+    keeps = left & jnp.stack([_excess(monitor, _total(monitor, state, rest)) <= 0 for rest in rests])
+    excess = jnp.stack([_excess(monitor, rest) for rest in rests])
     known = jnp.where(left & ~jnp.isnan(excess), excess, jnp.inf)
-    best = count - 1 - jnp.argmin(known[::-1])  # of equal ones the last resort
+    best = jnp.where(jnp.all(jnp.isinf(known)), count - 1, jnp.argmin(known))
     return jnp.where(jnp.any(keeps), jnp.argmax(keeps), best).astype(jnp.int32)
 
 
-def _excess(monitor: Monitored, policy: Policy, memory: Any, x: State, state: Watch, key: PRNGKey) -> Float[Array, ""]:
-    """By how much the dearest sample exceeds a budget in the end, if this policy acts from now on."""
-    end = jnp.asarray(monitor.horizon, jnp.int32)
-    costs = final_costs(
-        monitor.samples, policy, memory, x, state.costs, state.t, end, monitor.horizon, monitor.aggregations, key
+def _rest(monitor: Monitored, policy: Policy, memory: Any, x: State, state: Watch, key: PRNGKey) -> Float[Array, "S k"]:
+    """What the rest of the episode costs on every sample if this policy acts from now on."""
+    end, nothing = jnp.asarray(monitor.horizon, jnp.int32), nothing_charged(1, monitor.aggregations)[0]
+    return final_costs(
+        monitor.samples, policy, memory, x, nothing, state.t, end, monitor.horizon, monitor.aggregations, key
     )
+
+
+def _total(monitor: Monitored, state: Watch, rest: Float[Array, "S k"]) -> Float[Array, "S k"]:
+    """What the whole episode costs, then."""
+    return charged(jnp.broadcast_to(state.costs, rest.shape), rest, monitor.aggregations)
+
+
+def _excess(monitor: Monitored, costs: Float[Array, "S k"]) -> Float[Array, ""]:
+    """By how much the dearest sample exceeds a budget; no number if one of them has none."""
     return jnp.max(costs - monitor.budgets[None])
 
 

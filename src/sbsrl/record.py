@@ -53,7 +53,7 @@ class Record(NamedTuple):
 
     @property
     def intervened(self) -> float | None:
-        """The share of the steps in which the prior policy acted in place of the one under watch; None if none was."""
+        """The share of the steps in which another policy acted in place of the one under watch; None if none was."""
         return self.metrics.get("intervened")
 
     @classmethod

@@ -12,7 +12,7 @@ from .errors import UserError
 from .learner import Experiment, Learner
 from .methods import DEFAULT, check_prior_policy, make_method
 from .settings import PRESETS, Settings, make_settings
-from .solve.protocol import Preparing
+from .solve.protocol import Preparing, Retreating
 from .starts import draw_starts
 from .systems.faults import describe
 from .task import Task
@@ -96,6 +96,11 @@ def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
         )
     if settings.method.monitor:
         check_prior_policy(task, settings, f"monitor={settings.method.monitor}")
+        if not isinstance(solver, Retreating):
+            raise UserError(
+                f"monitor={settings.method.monitor} hands over to another policy, and solver={settings.solver.name} "
+                "does not say to which (ways_out); leave the monitor out."
+            )
     chosen.check(task, settings)
     return Experiment(task, chosen, solver, settings)
 

@@ -72,9 +72,9 @@ def test_infeasible_plans_are_never_passed_over(record):
 
 def test_who_acted_is_said_and_counted(record):
     watched = [record(metrics={"intervened": share}) for share in (0.0, 0.25, 1.0)]
-    assert "the prior policy took over, in 25% of the steps." in live(watched)
-    assert "the prior policy took over, in 0%" not in live(watched)
-    assert row(summary(watched), "interventions") == "the prior policy took over in 2 of 3 episodes"
+    assert "another policy took over, in 25% of the steps." in live(watched)
+    assert "another policy took over, in 0%" not in live(watched)
+    assert row(summary(watched), "interventions") == "another policy took over in 2 of 3 episodes"
     assert "interventions" not in summary([record()])
 
 

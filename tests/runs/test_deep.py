@@ -22,6 +22,7 @@ from sbsrl.runs.folder import RunFolder
 from sbsrl.runs.shared_phase import SharedPhase
 from sbsrl.runs.train import Unobserved
 from sbsrl.solve.network.solver import NetworkSolver
+from sbsrl.solve.protocol import Preparing
 from sbsrl.specification import Specification
 
 METHODS = ("sbsrl", "mean")
@@ -95,6 +96,8 @@ import slider
 slider.register()
 from sbsrl import loop
 from sbsrl.runs import folder as folders, train
+from sbsrl.solve.network.solver import NetworkSolver
+from sbsrl.solve.protocol import Preparing
 from sbsrl.specification import Specification
 
 def killed_before(owner, name, when):
@@ -190,6 +193,15 @@ def test_without_a_prior_policy_nothing_can_be_handed_over_to_it(changes, compla
     asked = {"method": "sbsrl", **changes}
     with pytest.raises(UserError, match=f"^{complaint}"):
         learn(asked.pop("task"), asked.pop("method"), **asked)
+
+
+def test_a_solver_that_knows_no_way_out_keeps_its_offline_phase_and_has_no_monitor(monkeypatch):
+    """As a solver of somebody else may be, which was written before there were monitors."""
+    monkeypatch.delattr(NetworkSolver, "ways_out")
+    experiment = Specification.make("slider", "sbsrl", 0, "cpu", {}).experiment()
+    assert isinstance(experiment.solver, Preparing)
+    with pytest.raises(UserError, match="solver=gradient does not say to which"):
+        Specification.make("slider", "sbsrl", 0, "cpu", {"monitor": 5}).experiment()
 
 
 def test_runs_that_share_an_offline_seed_share_what_was_learned_offline_exactly(tmp_path):

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from ..methods import REFERENCE
 from ..record import Record
-from ..runs.config import versions_now
 from ..runs.study import STUDIES, Arm, Runs, run_study
 from ..runs.view import Reference
+from ..versions import versions_now
 from ..workers import worker_pool
 from .canvas import png
 from .charts import draw_bars

@@ -47,7 +47,7 @@ def files(request: Request) -> dict[str, bytes]:
     sections = {name: listed(world) for name, world in WATCHED_WORLDS.items()}
     study = run_deep(request, [each for many in sections.values() for each in many], NUMBERS)
     tables = "\n\n".join(f"{name}:\n\n{interventions_table(study, many)}" for name, many in sections.items())
-    text = "\n\n".join((EXPLAINED, expectations_table(_expectations(study)), INTERVENTIONS, tables))
+    text = "\n\n".join((EXPLAINED, expectations_table(_expectations(study)), f"{INTERVENTIONS} {PRICED}", tables))
     return publish(request, study, "Under watch", text, sections, draw)
 
 
@@ -58,6 +58,9 @@ EXPLAINED = (
     "interventions included. Bottom: what executed episodes cost, one mark each. What was expected was written down "
     "before the runs; whether it was met is computed from them."
 )
+
+
+PRICED = "The price is by how much less the last policies earn than without the monitor."
 
 
 def _expectations(study: Study) -> Iterator[Expectation]:

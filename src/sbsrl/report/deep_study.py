@@ -10,9 +10,9 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from ..record import Record
-from ..runs.config import versions_now
 from ..runs.folder import RunFolder
 from ..runs.study import STUDIES, Arm, folder_of, run_study
+from ..versions import versions_now
 from .canvas import png
 from .deep_arms import oracle_of, with_prior
 from .figures import Request

@@ -13,15 +13,21 @@ MONITORED = ", monitor"
 """What the label of an arm under watch ends with."""
 INTERVENTIONS = (
     "Interventions: executed episodes in which another policy than the one that was found acted at some time, the "
-    "share of all steps in which it did, and the share of simulated episodes (64 per policy). The price is by how much "
-    "less the last policies earn than without the monitor. How much memory a run takes is in benchmarks/deep.md."
+    "share of all steps in which it did, and the share of simulated episodes (64 per policy). How much memory a run "
+    "takes is in benchmarks/deep.md."
 )
 
 
+PRICE = 4
+"""The column of the price."""
+
+
 def interventions_table(study: Study, compared: Sequence[Arm]) -> str:
-    """One line per arm: who acted, and what a run takes."""
+    """One line per arm: who acted, what that costs where there is an arm without the monitor, and what a run takes."""
     head = ("", "episodes with interventions", "share of steps", "simulated", "price", "minutes per run")
     rows = [head, ("---",) * len(head), *(_row(study, each, compared) for each in compared)]
+    if all(row[PRICE] == "-" for row in rows[2:]):
+        rows = [(*row[:PRICE], *row[PRICE + 1 :]) for row in rows]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import platform
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,9 @@ from ..settings import Settings, make_settings
 from ..specification import Specification
 from ..task import Task
 from ..tasks import find_task
+from ..versions import versions_now
 
-__all__ = ["changed_versions", "digest", "make_config", "read_config", "versions_now"]
+__all__ = ["changed_versions", "digest", "make_config", "read_config"]
 
 UNCHECKED = ("digest", "versions")
 """What may differ from when the run began."""
@@ -81,12 +80,6 @@ def _settings(task: str, method: str, plain: Mapping[str, Mapping[str, Any]]) ->
 
 
 NAMES = {("name", group) for group in PARTS}
-
-
-def versions_now() -> dict[str, str]:
-    """What results depend on besides the configuration."""
-    packages = ("sbsrl", "jax", "jaxlib", "equinox", "numpy", "gymnasium")
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
 
 
 def changed_versions(saved: Any) -> str:

@@ -34,7 +34,7 @@ def judging_key(episode: int) -> PRNGKey:
 def judge(task: Task, policy: Policy, count: int, key: PRNGKey) -> dict[str, float]:
     """Mean return, mean of each cost, and the share of episodes beyond a budget, over so many initial states.
 
-    Of a policy that is watched also the share of episodes in which the prior policy acted at some time.
+    Of a policy that is watched also the share of episodes in which another policy acted at some time.
 
     Empty where the task has no equations.
     """

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..atomic import disk
 from ..data_sources import given_content
 from ..errors import UserError
-from ..imports import closure, modules, source_of
+from ..imports import closure, content_of, modules, source_of
 from ..methods import make_method
 from ..offline import is_recipe
 from ..parts import find_part
@@ -26,8 +26,8 @@ from ..settings import PRESETS
 from ..specification import Specification
 from ..tasks import find_task
 from ..validation import kinds
+from ..versions import versions_now
 from ..workers import worker_pool
-from .config import versions_now
 from .folder import RunFolder
 from .shared_phase import SharedPhase
 from .train import resume, train
@@ -158,8 +158,7 @@ def code_digest(task: str, belief: str, solver: str) -> str:
         *(find_part(group, n)[1:] for group, n in (("belief", belief), ("solver", solver))),
     ]
     digest = hashlib.sha256(json.dumps([versions_now(), entries], sort_keys=True).encode())
-    for file in sorted(_files(task, belief, solver)):
-        digest.update(file.name.encode() + file.read_bytes())
+    digest.update(content_of(_files(task, belief, solver)))
     return digest.hexdigest()
 
 

@@ -8,7 +8,7 @@ from ..problem import Evaluation, Problem
 from ..transitions import Episode
 from ..types import PRNGKey
 
-__all__ = ["Attentive", "Concluding", "Preparing", "Solution", "Solver"]
+__all__ = ["Attentive", "Concluding", "Preparing", "Retreating", "Solution", "Solver"]
 
 
 class Solution(NamedTuple):
@@ -61,8 +61,13 @@ class Preparing(Solver, Protocol):
         """
         ...
 
+
+@runtime_checkable
+class Retreating(Solver, Protocol):
+    """A solver that a monitor can watch: it knows policies to hand over to."""
+
     def ways_out(self, state: Any) -> tuple[Policy, ...]:
-        """The policies that a monitor may hand over to, which to prefer first: the prior policy, and a last resort."""
+        """These policies, which to prefer first: the prior policy, and a last resort."""
         ...
 
 

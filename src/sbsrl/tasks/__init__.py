@@ -51,7 +51,9 @@ def open_system(task: str, render_mode: str | None = None) -> gymnasium.Env[Any,
 def _recorded(name: str, prior: str, budgets: tuple[float, ...], settings: Any, data: str) -> OfflineData:
     """What a recipe makes: the same as before for the same arguments, since a simulation need not be played twice."""
     task = _build(name, prior, budgets, settings)
-    return kept(recording_name(find_task(name).module, prior, budgets, settings, data), lambda: find(task, data))
+    behaviour = task.behaviours.get(data.split(":", maxsplit=1)[0])
+    recording = recording_name(find_task(name).module, behaviour, prior, budgets, settings, data)
+    return kept(recording, lambda: find(task, data))
 
 
 @lru_cache(maxsize=32)

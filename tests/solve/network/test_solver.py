@@ -372,7 +372,7 @@ def test_an_episode_that_another_policy_ended_proves_nothing():
     chosen = solver(at_rest, HORIZON, budget=2.0, return_scale=HORIZON)
     state = chosen.init(jax.random.key(0))._replace(cleared=jnp.asarray(True), promised=jnp.float32(5.0))
     states, steps = np.zeros((4, 1)), np.zeros((3, 1))
-    cut = Episode(states, steps, steps[:, 0], steps, "interrupted", "the prior policy took over")
+    cut = Episode(states, steps, steps[:, 0], steps, "interrupted", "another policy took over")
     after = chosen.observed(state, cut)
     assert not after.proven.any
     np.testing.assert_array_equal(after.optimism, state.optimism)
