@@ -21,6 +21,7 @@ from sbsrl.runs import train
 from sbsrl.runs.folder import RunFolder
 from sbsrl.runs.shared_phase import SharedPhase
 from sbsrl.runs.train import Unobserved
+from sbsrl.solve.gradient.settings import GradientSettings
 from sbsrl.solve.network.solver import NetworkSolver
 from sbsrl.solve.protocol import Preparing
 from sbsrl.specification import Specification
@@ -195,9 +196,16 @@ def test_without_a_prior_policy_nothing_can_be_handed_over_to_it(changes, compla
         learn(asked.pop("task"), asked.pop("method"), **asked)
 
 
+class Elder:
+    """A solver of somebody else, which was written before there were monitors."""
+
+    def __init__(self, solver):
+        self.init, self.prepare, self.learned, self.solve = solver.init, solver.prepare, solver.learned, solver.solve
+
+
 def test_a_solver_that_knows_no_way_out_keeps_its_offline_phase_and_has_no_monitor(monkeypatch):
-    """As a solver of somebody else may be, which was written before there were monitors."""
-    monkeypatch.delattr(NetworkSolver, "ways_out")
+    create = GradientSettings.create
+    monkeypatch.setattr(GradientSettings, "create", lambda choices, task: Elder(create(choices, task)))
     experiment = Specification.make("slider", "sbsrl", 0, "cpu", {}).experiment()
     assert isinstance(experiment.solver, Preparing)
     with pytest.raises(UserError, match="solver=gradient does not say to which"):
