@@ -17,7 +17,8 @@ from .interventions import INTERVENTIONS, MONITORED, interventions_table, price
 
 __all__ = ["WATCHED_WORLDS", "arms", "draw", "files", "listed"]
 
-NUMBERS = Numbers((711, 712), 7100)
+NUMBERS = Numbers((711, 713), 7100)
+"""The drives of prior 712 touch no obstacle: nothing could be learned from them of what costs, and they are refused."""
 EPISODES = 25
 LOOKS = 25
 """Control steps between two looks of the monitor."""
