@@ -148,6 +148,6 @@ def test_information_is_of_the_inputs_that_were_visited(getkey):
 
 def test_what_the_user_stopped_is_judged_as_an_episode_is(experiment, judgement):
     cut = episode([(0.1, 1.0), (0.75, 1.0)], "interrupted")
-    stopped, whole = make_interruption(experiment.task, 6, cut), line(experiment, judgement, cut)
+    stopped, whole = make_interruption(experiment.task.costs, 6, cut), line(experiment, judgement, cut)
     assert (stopped.episode, stopped.steps, stopped.reward) == (6, 2, whole.reward)
     assert stopped[3:7] == (whole.cost, whole.budget, whole.violation, whole.safe) == (0.75, 0.5, 0.25, False)

@@ -79,7 +79,6 @@ def test_the_number_of_points_includes_offline_data():
 @pytest.mark.parametrize(
     ("task", "settings", "said"),
     [
-        ("ledge", {"solver": "icem"}, r"^ledge sums its cost .* search its policies instead, with solver=exact\.$"),
         ("pendulum", {"solver": "exact"}, r"^pendulum has no class of policies to search; use solver=icem"),
         ("pendulum", {"solver": "slsqp"}, r"^pendulum has no class of policies"),
         ("pendulum", {"solver": "evolution"}, r"^pendulum has no class of policies"),

@@ -4,15 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from .methods import DEFAULT
-from .runs import Result, train
-from .specification import Specification
+from .own.wording import in_words
+from .runs import Result, begin
 from .validation import Place
 
 __all__ = ["learn"]
 
 
 def learn(
-    task: str = "pendulum",
+    system: Any = "pendulum",
     method: str = DEFAULT.name,
     *,
     seed: int = 0,
@@ -20,11 +20,21 @@ def learn(
     out: str | Path | None = None,
     **settings: Any,
 ) -> Result:
-    """Learns the task and returns every episode and the policy.
+    """Learns to control a system and returns every episode and the policy.
 
-    **Arguments:** the names of `sbsrl tasks` and `sbsrl methods`; `out`, a new run folder (by default nothing is
-    written); and any setting of `sbsrl train --help` by its name, such as `episodes=5`, or by its full name, such as
-    `**{"solver.horizon": 25}`.
+    **Arguments:**
+
+    - `system`: one of `sbsrl tasks`; or a system of your own: `"gymnasium:ID"`, a `gymnasium.Env`, a function that
+      makes one, a pair of functions `reset(rng)`, `step(x, a, rng)`, a module that has both, or the name of any of
+      these, `"module:name"`;
+    - `method`: one of `sbsrl methods`;
+    - `out`: a new run folder (by default nothing is written);
+    - any setting of `sbsrl train --help` by its name, such as `episodes=5`, or by its full name, such as
+      `**{"solver.horizon": 25}`.
+
+    Of a system of your own `budget` must be said: how much an episode may cost. `cost` is where the cost of a step is:
+    `"info"` (that is `info["cost"]`), `"info:KEY"`, a function of (observation, action, next observation), or a
+    mapping from names to these, when `budget` is one, too. `reward` and `simulator` may be functions as well.
     """
-    spec = Specification.make(task, method, seed, preset, settings)
-    return train(spec, None if out is None else Place().read("out", out))
+    spec, changes = in_words(system, settings)
+    return begin(spec, method, seed, preset, changes, None if out is None else Place().read("out", out))

@@ -1,6 +1,6 @@
 """From what was played to its line in the ledger."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -19,7 +19,7 @@ from .systems.episode import Played
 from .task import Task
 from .transitions import Episode
 
-__all__ = ["Judgement", "make_interruption", "make_record"]
+__all__ = ["Judgement", "make_first_record", "make_interruption", "make_record"]
 
 
 class Judgement(NamedTuple):
@@ -38,8 +38,8 @@ class Judgement(NamedTuple):
 def make_record(task: Task, number: int, played: Played, judgement: Judgement) -> Record:
     """The line of an episode."""
     episode, problem = played.episode, judgement.problem
-    costs = _totals(task, episode)
-    worst = _worst(task, costs)
+    costs = _totals(task.costs, episode)
+    worst = _worst(task.costs, costs)
     metrics = dict(_metrics(task, costs, played, judgement))
     followed = judgement.solution is not None
     return Record(
@@ -60,9 +60,29 @@ def make_record(task: Task, number: int, played: Played, judgement: Judgement) -
     )
 
 
-def make_interruption(task: Task, number: int, episode: Episode) -> Interruption:
+def make_first_record(costs: Sequence[Cost], number: int, played: Played, seconds: float) -> Record:
+    """The line of an episode that was played before there was a belief to plan with."""
+    episode, totals = played.episode, _totals(costs, played.episode)
+    return Record(
+        episode=number,
+        phase="prior",
+        reward=float(episode.rewards.sum()),
+        **_worst(costs, totals)._asdict(),
+        feasible=False,
+        exploring=False,
+        uncertainty=0.0,
+        samples=0,
+        seconds=seconds,
+        steps=len(episode.actions),
+        ended=episode.ended,
+        reason=episode.reason,
+        metrics=dict(_each(costs, totals)),
+    )
+
+
+def make_interruption(costs: Sequence[Cost], number: int, episode: Episode) -> Interruption:
     """The line of an episode that the user stopped."""
-    charged = _worst(task, _totals(task, episode))
+    charged = _worst(costs, _totals(costs, episode))
     return Interruption(number, len(episode.actions), float(episode.rewards.sum()), **charged._asdict())
 
 
@@ -75,16 +95,22 @@ class _Charged(NamedTuple):
     safe: bool
 
 
-def _worst(task: Task, costs: list[float]) -> _Charged:
-    worst = int(np.argmax([total - cost.budget for total, cost in zip(costs, task.costs, strict=True)]))
-    budget = task.costs[worst].budget
-    excess = violation(costs[worst], budget)
-    return _Charged(costs[worst], budget, excess, excess == 0)
+def _worst(costs: Sequence[Cost], totals: list[float]) -> _Charged:
+    worst = int(np.argmax([total - cost.budget for total, cost in zip(totals, costs, strict=True)]))
+    budget = costs[worst].budget
+    excess = violation(totals[worst], budget)
+    return _Charged(totals[worst], budget, excess, excess == 0)
 
 
-def _totals(task: Task, episode: Episode) -> list[float]:
+def _totals(costs: Sequence[Cost], episode: Episode) -> list[float]:
     """Every cost of an episode, aggregated."""
-    return [_total(episode, i, cost) for i, cost in enumerate(task.costs)]
+    return [_total(episode, i, cost) for i, cost in enumerate(costs)]
+
+
+def _each(costs: Sequence[Cost], totals: list[float]) -> Iterator[tuple[str, float]]:
+    """Every single one, where there are several."""
+    if len(costs) > 1:
+        yield from ((f"cost/{cost.name}", total) for cost, total in zip(costs, totals, strict=True))
 
 
 def _total(episode: Episode, i: int, cost: Cost) -> float:
@@ -110,9 +136,7 @@ def _metrics(task: Task, costs: list[float], played: Played, judgement: Judgemen
         (name, float(np.mean(values))) for name, values in played.metrics.items() if name != "violation" and values
     )
     yield from _known(means)
-    if len(task.costs) > 1:
-        for cost, total in zip(task.costs, costs, strict=True):
-            yield f"cost/{cost.name}", total
+    yield from _each(task.costs, costs)
 
 
 def _known(metrics: Iterable[tuple[str, float]]) -> Iterator[tuple[str, float]]:

@@ -18,7 +18,7 @@ from .offline import OfflineData
 from .task import Task
 from .transitions import Transitions, split_episodes
 
-__all__ = ["PREFIX", "check_minari", "is_minari", "read_minari", "write_minari"]
+__all__ = ["PREFIX", "check_minari", "is_minari", "read_episodes", "read_minari", "write_minari"]
 
 PREFIX = "minari:"
 MADE_FOR = "Made by sbsrl for the task "
@@ -90,24 +90,42 @@ def _only_last(part: Transitions) -> np.ndarray:
 
 def read_minari(name: str, task: Task) -> OfflineData:
     """The data of a dataset, if they fit the task; refuses those that were made for another."""
-    minari = _minari()
     try:
-        dataset = minari.load_dataset(name.removeprefix(PREFIX))
+        dataset = _dataset(name)
         made_for = str(dataset.storage.metadata.get("description", ""))
         if made_for.startswith(MADE_FOR) and made_for != f"{MADE_FOR}{task.name}":
             raise UserError(
                 f"these offline data come from {made_for.removeprefix(MADE_FOR)}, and the task is {task.name}."
             )
         parts = [_transitions(episode, task, name) for episode in dataset.iterate_episodes()]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise UserError(
-            f"{name} cannot be read as offline data ({_line(error)}); 'minari list local' shows what there is."
-        ) from None
+    except BROKEN as error:
+        raise _unreadable(name, error) from None
     if not parts:
         raise UserError(f"{name} holds no episodes.")
     joined = Transitions(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     behaviour = str(dataset.storage.metadata.get("algorithm_name", "")) or "minari"
     return OfflineData(task.name, behaviour, 0, joined).check(task)
+
+
+BROKEN = (OSError, ValueError, TypeError, KeyError)
+
+
+def read_episodes(name: str) -> list[Any]:
+    """All episodes of a dataset, as Minari gives them."""
+    try:
+        return list(_dataset(name).iterate_episodes())
+    except BROKEN as error:
+        raise _unreadable(name, error) from None
+
+
+def _dataset(name: str) -> Any:
+    return _minari().load_dataset(name.removeprefix(PREFIX))
+
+
+def _unreadable(name: str, error: BaseException) -> UserError:
+    return UserError(
+        f"{name} cannot be read as offline data ({_line(error)}); 'minari list local' shows what there is."
+    )
 
 
 def _transitions(episode: Any, task: Task, name: str) -> Transitions:

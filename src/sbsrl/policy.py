@@ -47,9 +47,10 @@ def told(policy: Policy, state: Any, reward: Any, costs: Any) -> Any:
 class Controller:
     """A policy that is called with an observation and returns an action. It remembers the state of its episode."""
 
-    def __init__(self, policy: Policy, seed: int = 0) -> None:
+    def __init__(self, policy: Policy, seed: int = 0, unobserved: int = 0) -> None:
+        """`unobserved` numbers at the end of a state, on which nothing depends, are not part of an observation."""
         self.policy = policy
-        self._seed = seed
+        self._seed, self._unobserved = seed, unobserved
         self.metrics: Metrics = {}
         """What the policy said of its last decision."""
         self.reset()
@@ -65,6 +66,6 @@ class Controller:
 
     def __call__(self, observation: Any) -> Float[np.ndarray, " da"]:
         self._key, key = jax.random.split(self._key)
-        x = jnp.asarray(np.asarray(observation, float), EXACT)
+        x = jnp.asarray(np.pad(np.asarray(observation, float), (0, self._unobserved)), EXACT)
         action, self._state, self.metrics = self.policy.act(x, self._state, key)
         return np.array(action, float)

@@ -110,7 +110,7 @@ class Problem(eqx.Module):
     threshold: Scalar
     """d_sigma^n; 0 demands nothing."""
     steps: Index
-    """How many steps gather information: what lies beyond the end of the episode teaches nothing."""
+    """How many steps gather information, and add to costs that are summed: the episode ends after them."""
     exploring: Flag
     """Whether the method asks for exploration, by the threshold or by its objective."""
     starts: Float[Array, "K dx"]
@@ -125,6 +125,10 @@ class Problem(eqx.Module):
         """The same problem, with so much information to be gathered in so many steps."""
         fields = lambda problem: (problem.threshold, problem.steps)  # noqa: E731
         return eqx.tree_at(fields, self, (threshold, jnp.asarray(steps, jnp.int32)))
+
+    def bounded(self, bounds: Float[Array, " k"]) -> "Problem":
+        """The same problem with other bounds on the costs."""
+        return eqx.tree_at(lambda problem: problem.bounds, self, bounds)
 
     def with_noise(self, key: PRNGKey) -> "Problem":
         """The same problem, with other noise of samples that draw: a plan must not fit the noise of the one before."""
@@ -313,8 +317,11 @@ def _path_costs(
     check_costs(costs.shape[1], problem)
     if slack:
         costs += jnp.linspace(0, slack, costs.shape[0], dtype=costs.dtype)[:, None, None]
+    charged = (jnp.arange(len(costs), dtype=jnp.int32) < problem.steps)[:, None]  # beyond the end nothing is summed
     over_time = [
-        jax.vmap(lambda c, how=how: aggregate(c, how), in_axes=-1)(costs[:, i])
+        jax.vmap(lambda c, how=how: aggregate(c, how), in_axes=-1)(
+            jnp.where(charged, costs[:, i], 0) if how == "sum" else costs[:, i]
+        )
         for i, how in enumerate(problem.aggregations)
     ]
     return jnp.stack(over_time)

@@ -1,5 +1,6 @@
 """From names and changes to an experiment that can run."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from .task import Task
 from .tasks import find_task, make_task
 from .validation import Whole, Word
 
-__all__ = ["Specification", "make_experiment", "resolve"]
+__all__ = ["Specification", "make_experiment", "plain_name", "resolve"]
 
 SEEDS = Whole(0, 2**32 - 1)
 
@@ -47,7 +48,7 @@ class Specification:
 
     @property
     def default_folder(self) -> Path:
-        return Path("runs") / f"{self.task}-{self.method}-s{self.seed}"
+        return Path("runs") / f"{plain_name(self.task)}-{self.method}-s{self.seed}"
 
     def make_task(self) -> Task:
         run = self.settings.run
@@ -62,10 +63,15 @@ class Specification:
         return experiment, Learner.create(experiment, self.seed)
 
 
+def plain_name(task: str) -> str:
+    """A task's name as one of a file."""
+    return re.sub(r"[^\w.-]+", "-", task).strip("-.")
+
+
 def _settings(task: str, method: str, preset: str, changes: Mapping[str, Any]) -> Settings:
     Word(empty=False).read("task", task)
     Word(tuple(PRESETS)).read("preset", preset)
-    own = find_task(task).presets()
+    own = find_task(task).presets(changes)
     layers = (own["cpu"], PRESETS[preset], own.get(preset, {}) if preset != "cpu" else {})
     return make_settings(make_method(str(method)).settings, layers, changes, find_task(task).settings)
 

@@ -104,6 +104,10 @@ class Task:
     """Whether `open` gives a simulation, which may be played for data and for comparison without harm."""
     safe_action: tuple[float, ...] | None = None
     """What is sent when an episode is cut short; None sends the action of the prior's policy, if there is one."""
+    unobserved: int = declared(Whole(0), 0)
+    """How many numbers at the end of a state are no observation: signals of the last step, on which nothing depends."""
+    region: tuple[tuple[float, float], ...] | None = None
+    """Between which each number of an observation must stay: an episode that leaves is stopped at once."""
 
     def __post_init__(self) -> None:
         validate(self, "the task's ")
@@ -159,6 +163,7 @@ class Task:
             "the limits of (x, a)": (self.limits and len(self.limits.inputs), self.state_size + self.action_size),
             "the scale of the prior": (self.prior.gp and len(self.prior.gp.scale), self.state_size),
             "the process noise": (self.equations and len(self.equations.noise), self.state_size),
+            "the allowed region": (self.region and len(self.region), self.state_size),
         }
         for what, (given, size) in wanted.items():
             if given is not None and given != size:

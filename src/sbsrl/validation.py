@@ -185,16 +185,20 @@ class Numbers:
     """One or more numbers, as a tuple; a single one may be given as it is."""
 
     each: Number = Number()
+    empty: bool = False
+    """Whether none at all will do."""
     wanted: str = "a number, or several with commas between them"
 
     def read(self, name: str, value: Any) -> tuple[float, ...]:
         value = value.tolist() if hasattr(value, "tolist") else value
         numbers = value if isinstance(value, tuple | list) else (value,)
-        if not numbers or any(isinstance(number, tuple | list) for number in numbers):
+        if not (numbers or self.empty) or any(isinstance(number, tuple | list) for number in numbers):
             raise _refuse(name, self, value)
         return tuple(self.each.read(name, number) for number in numbers)
 
     def parse(self, name: str, text: str) -> tuple[float, ...]:
+        if not text and self.empty:
+            return ()
         try:
             return tuple(float(part) for part in text.split(","))
         except ValueError:
@@ -205,18 +209,22 @@ class Numbers:
 class Words:
     """One or more words, as a tuple."""
 
+    empty: bool = False
+    """Whether none at all will do."""
+    repeated: bool = False
+    """Whether a word may come twice."""
     wanted: str = "one or more words"
 
     def read(self, name: str, value: Any) -> tuple[str, ...]:
-        if isinstance(value, str) or not isinstance(value, tuple | list) or not value:
+        if isinstance(value, str) or not isinstance(value, tuple | list) or not (value or self.empty):
             raise _refuse(name, self, value)
         words = tuple(Word(empty=False).read(name, word) for word in value)
-        if len(set(words)) < len(words):
+        if len(set(words)) < len(words) and not self.repeated:
             raise UserError(f"{name} has a word twice: {', '.join(words)}; use each once.")
         return words
 
     def parse(self, name: str, text: str) -> tuple[str, ...]:
-        return tuple(text.split(","))
+        return () if not text and self.empty else tuple(part.strip() for part in text.split(","))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sbsrl.loop import algorithm_1
 from sbsrl.record import Interruption
 from sbsrl.specification import Specification
 from sbsrl.systems.episode import Guard, Played, run_episode
+from sbsrl.tasks import Given
 from sbsrl.transitions import Episode
 
 CONFIG = {"task": "pendulum"}
@@ -49,7 +50,7 @@ def test_a_new_folder_holds_its_configuration(folder):
 
 
 def test_a_new_folder_keeps_the_data_it_is_given(tmp_path):
-    with RunFolder.create(tmp_path / "run", {}, b"some data") as folder:
+    with RunFolder.create(tmp_path / "run", {}, Given(b"some data", None)) as folder:
         assert folder.data == tmp_path / "run" / "offline.npz"
         assert folder.data.read_bytes() == b"some data"
 
@@ -58,7 +59,7 @@ def test_data_that_a_killed_creation_left_do_not_stop_another(tmp_path):
     (tmp_path / "run").mkdir()
     for name in ("offline.npz", ".offline.npz.tmp"):
         (tmp_path / "run" / name).write_bytes(b"half")
-    with RunFolder.create(tmp_path / "run", {}, b"whole") as folder:
+    with RunFolder.create(tmp_path / "run", {}, Given(b"whole", None)) as folder:
         assert folder.data.read_bytes() == b"whole"
 
 
@@ -199,7 +200,7 @@ def test_that_there_is_no_checkpoint_is_said(folder, outcomes, spec):
 
 def test_the_identity_of_a_run_is_its_configuration_and_its_data(tmp_path):
     def identity(name, config, data=None):
-        with RunFolder.create(tmp_path / name, config, data) as folder:
+        with RunFolder.create(tmp_path / name, config, Given(data, None)) as folder:
             return folder.identity
 
     one = identity("one", {"seed": 0, "versions": "old"}, b"data")

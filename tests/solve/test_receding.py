@@ -1,5 +1,8 @@
 """The policy that replans: what it must gather, what it remembers, and where it starts."""
 
+from dataclasses import replace
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +51,57 @@ def test_a_plan_must_gather_its_share_of_what_is_missing(step, gathered, demand)
     policy = RecedingHorizon(PLANNER, problem(8.0), 20)
     state = PolicyState(PLANNER.init(1), jnp.array(step, jnp.int32), jnp.array(gathered, jnp.float32))
     np.testing.assert_allclose(policy.demand(state), demand)
+
+
+class TestSummedCosts:
+    """A plan of 5 steps in an episode of 20 whose first cost is summed, with a budget of 8, and whose second is not."""
+
+    @pytest.fixture
+    def policy(self):
+        costs = Signals(lambda x, a, y: -jnp.sum(y**2), lambda x, a, y: jnp.concatenate([jnp.abs(a), y]))
+        both = eqx.tree_at(lambda p: p.bounds, problem(0.0), jnp.array([8.0, 1.0], jnp.float32))
+        model = KnownModel(lambda x, a: x + a, costs)
+        both = replace(both, aggregations=("sum", "statewise"), nominal=model, samples=Only(model))
+        return RecedingHorizon(PLANNER, both, 20)
+
+    @pytest.mark.parametrize(
+        ("step", "spent", "allowed"),
+        [
+            (0, 0.0, 2.0),  # 5 of 20 steps: a quarter of 8
+            (10, 3.0, 2.5),  # 5 of 10 steps: half of what is left
+            (18, 3.0, 5.0),  # the plan reaches the end: all that is left
+            (15, 9.0, -1.0),  # more than all was spent: no plan is feasible
+        ],
+    )
+    def test_a_plan_may_spend_its_share_of_what_is_left(self, policy, step, spent, allowed):
+        state = policy.init()._replace(step=jnp.array(step, jnp.int32), spent=jnp.array([spent, 7.0], jnp.float32))
+        np.testing.assert_allclose(policy.allowed(state), [allowed, 1.0])
+
+    def test_it_is_told_what_steps_cost(self, policy):
+        state = policy.observe(policy.observe(policy.init(), 0.0, np.array([1.5, 0.2])), 0.0, np.array([2.0, 0.3]))
+        np.testing.assert_allclose(state.spent, [3.5, 0.5])
+
+    def test_its_plans_keep_to_it(self, policy, getkey):
+        """Moving from 3 to 0 costs 3, and only 0.5 of the budget are left for the 5 steps until the end."""
+        state = policy.init()._replace(step=jnp.array(15, jnp.int32), spent=jnp.array([7.5, 0.0], jnp.float32))
+        action, _, metrics = policy.act(jnp.array([0.9]), state, getkey())
+        assert metrics["violation"] <= 0
+        assert abs(float(action[0])) <= 0.5
+
+    def test_steps_beyond_the_end_of_the_episode_cost_nothing(self, policy, getkey):
+        """With one step left and 0.5 to spend, the plan may spend them in that step."""
+        state = policy.init()._replace(step=jnp.array(19, jnp.int32), spent=jnp.array([7.5, 0.0], jnp.float32))
+        action, _, metrics = policy.act(jnp.array([0.9]), state, getkey())
+        assert metrics["violation"] <= 0
+        assert -0.5 <= float(action[0]) < -0.3
+
+
+def test_without_summed_costs_there_is_nothing_to_remember():
+    policy = RecedingHorizon(PLANNER, problem(0.0), 20)
+    state = policy.init()
+    assert state.spent is None
+    assert policy.observe(state, 1.0, np.array([5.0])) is state
+    np.testing.assert_array_equal(policy.allowed(state), [1.0])
 
 
 def test_acting_counts_steps_and_information(getkey):
@@ -137,10 +191,6 @@ class TestSettings:
         assert (planner.horizon, planner.candidates, planner.elites, planner.iterations) == (7, 40, 10, 2)
         assert (planner.low, planner.high) == (task.action_low, task.action_high)
         assert planner.penalties == Penalties(3.0, 10.0, 0.2)
-
-    def test_costs_that_are_summed_over_an_episode_are_refused(self):
-        with pytest.raises(UserError, match=r"^ledge sums its cost over the episode, .* with solver=exact.$"):
-            ICEMSettings().create(make_task("ledge"))
 
     def test_more_gradient_elites_than_are_kept_are_refused(self):
         settings = ICEMSettings(elites=10, candidates=40, keep=0.3, gradient_elites=4)

@@ -17,10 +17,10 @@ from ..learner import Experiment, Learner, context_of
 from ..loop import algorithm_1, prepared
 from ..policy import Policy
 from ..record import Record
+from ..runs import resume
 from ..runs.folder import RunFolder
 from ..runs.shared_phase import SharedPhase
 from ..runs.study import STUDIES, Arm, folder_of, run_study, shared_phase
-from ..runs.train import resume
 from ..starts import draw_starts
 from ..types import PRNGKey
 from ..versions import versions_now

@@ -4,7 +4,7 @@ Arms of two figures that have equal settings share their runs (runs/study.py).
 """
 
 from ..runs.study import Arm
-from ..tasks import find_task
+from ..tasks import TASKS
 
 __all__ = ["GP_TASKS", "actsafe", "demanding", "own", "sbsrl"]
 
@@ -13,7 +13,7 @@ GP_TASKS = ("pendulum", "cartpole")
 
 def own(task: str, setting: str) -> float:
     """The task's own value of a setting, such as d_sigma^0 or the tightening."""
-    return float(find_task(task).own(setting))
+    return float(TASKS[task].own(setting))
 
 
 def sbsrl(task: str, label: str = "SBSRL", **changes: float | str | bool) -> Arm:

@@ -70,7 +70,7 @@ class Terminal:
         """Programs are compiled before the first step: from then on the time left can be told."""
         assert self._view is not None
         if self._progress.tasks[0].total is None:
-            steps, done = self._view.horizon, len(self._view.records)
+            steps, done = self._view.horizon, sum(record.episode >= 0 for record in self._view.records)
             self._progress.reset(self._bar, total=(self._view.episodes + 1) * steps, completed=done * steps)
             self._describe_episode(done)
         self._progress.advance(self._bar)

@@ -1,7 +1,8 @@
 """Runs on disk: folder, checkpoint, resume."""
 
+from .begin import begin, default_folder, resume
 from .folder import RunFolder
-from .train import Halted, Result, resume, train
+from .train import Halted, Result, train
 from .view import RunView
 
-__all__ = ["Halted", "Result", "RunFolder", "RunView", "resume", "train"]
+__all__ = ["Halted", "Result", "RunFolder", "RunView", "begin", "default_folder", "resume", "train"]

@@ -15,14 +15,17 @@ from ..task import Task
 from ..tasks import find_task
 from ..versions import versions_now
 
-__all__ = ["changed_versions", "digest", "make_config", "read_config"]
+__all__ = ["changed_versions", "check_digest", "digest", "make_config", "read_config", "sealed"]
 
 UNCHECKED = ("digest", "versions")
 """What may differ from when the run began."""
 
 
-def make_config(spec: Specification, task: Task) -> dict[str, Any]:
-    """The whole resolved configuration; what tables and pictures need to know of the task; versions; a digest."""
+def make_config(spec: Specification, task: Task, first_episodes: int = 0) -> dict[str, Any]:
+    """The whole resolved configuration; what tables and pictures need to know of the task; versions; a digest.
+
+    `first_episodes` were played before there was a belief, and have the first lines of the ledger.
+    """
     config: dict[str, Any] = {
         "task": spec.task,
         "method": spec.method,
@@ -38,8 +41,15 @@ def make_config(spec: Specification, task: Task) -> dict[str, Any]:
         },
         "versions": versions_now(),
     }
-    config = json.loads(json.dumps(config))  # as it will be read: tuples are lists
-    return {**config, "digest": digest(config)}
+    if first_episodes:
+        config["first_episodes"] = first_episodes
+    return sealed(config)
+
+
+def sealed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same as it will be read, where tuples are lists, with a digest."""
+    plain = json.loads(json.dumps(config))
+    return {**plain, "digest": digest(plain)}
 
 
 def digest(config: Mapping[str, Any]) -> str:
@@ -48,13 +58,19 @@ def digest(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(checked, sort_keys=True).encode()).hexdigest()
 
 
-def read_config(path: Path, config: Mapping[str, Any], insist: bool = False) -> Specification:
-    """The run that the configuration describes; refuses one that was edited, unless the user insists on it."""
-    if not insist and config.get("digest") != digest(config):
+def check_digest(path: Path, config: Mapping[str, Any]) -> None:
+    """Refuses a configuration that was edited."""
+    if config.get("digest") != digest(config):
         raise UserError(
             f"{path} was edited, so the run could not go on as it began; restore it, start a new run, or insist with "
             "--insist."
         )
+
+
+def read_config(path: Path, config: Mapping[str, Any], insist: bool = False) -> Specification:
+    """The run that the configuration describes; refuses one that was edited, unless the user insists on it."""
+    if not insist:
+        check_digest(path, config)
     try:
         settings = _settings(config["task"], config["method"], config["settings"])
         _check_complete(config["settings"], settings)

@@ -5,7 +5,8 @@ episodes.jsonl        one line per episode
 trajectories/         states, actions, rewards, costs of each episode
 interruptions.jsonl   episodes that the user stopped, one line each, if there are any; their trajectories are kept, too
 checkpoint/           all that an exact resume needs
-offline.npz           the offline data it started from, if they were given as a file
+offline.npz           the offline data it started from, if they were given as a file, or were played as first episodes
+prior.toml            what was known of a user's system
 certificate.json      what is guaranteed and what it rests on
 reference.json        the two ends of the scale of returns, computed when the run ends
 learning.png          returns and costs, drawn when the run ends
@@ -29,13 +30,14 @@ from ..learner import Learner
 from ..loop import Outcome
 from ..record import Interruption, Record
 from ..systems.episode import Played
+from ..tasks import Given
 from ..transitions import Ending, Episode
 from ..validation import Place
 from .checkpoint import load_checkpoint, save_checkpoint
 from .config import digest
 from .view import Reference, RunView
 
-__all__ = ["RunFolder"]
+__all__ = ["DATA", "PRIOR", "RunFolder"]
 
 T = TypeVar("T")
 
@@ -44,18 +46,23 @@ TRAJECTORY = ("states", "actions", "rewards", "costs")
 TEXTS = {"ended": "horizon", "reason": "", "metrics": "{}"}
 """Its texts, the last one JSON, and what stands for those that a trajectory does not have."""
 
-LOCK, DATA = ".lock", "offline.npz"
+LOCK, DATA, PRIOR = ".lock", "offline.npz", "prior.toml"
 CREATED = (
     "trajectories",
     "checkpoint",
     "episodes.jsonl",
     DATA,
     f".{DATA}.tmp",
+    PRIOR,
+    f".{PRIOR}.tmp",
     "config.json",
     ".config.json.tmp",
     LOCK,
 )
 """What a creation makes. A folder with nothing else and no configuration was left by one that was killed."""
+
+
+NOTHING = Given(None, None)
 
 
 class RunFolder:
@@ -66,10 +73,10 @@ class RunFolder:
         self._lock: int | None = None
 
     @classmethod
-    def create(cls, path: str | Path, config: dict[str, Any], data: bytes | None = None) -> "RunFolder":
+    def create(cls, path: str | Path, config: dict[str, Any], given: Given = NOTHING) -> "RunFolder":
         """Makes the folder, locked. Its configuration comes last and makes it a run; if that fails, nothing stays.
 
-        `data` are the offline data that the run starts from, if they are not those of its prior.
+        `given` are the files that the run depends on, of which it keeps copies.
         """
         folder = cls(path)
         with disk(folder.path):
@@ -82,7 +89,7 @@ class RunFolder:
                 folder.unlock()
                 raise UserError(_already_used(folder.path))
             try:
-                folder._fill(config, data)
+                folder._fill(config, given)
             except BaseException:
                 folder._clear(remove=not existed)
                 raise
@@ -141,16 +148,22 @@ class RunFolder:
     @cached_property
     def identity(self) -> str:
         """Names the run: its configuration, its seed and its data. A checkpoint of another run has another one."""
-        data = self.data.read_bytes() if self.data.exists() else b""
-        return hashlib.sha256(digest(self.config).encode() + data).hexdigest()
+        files = b"".join(file.read_bytes() for file in (self.data, self.prior) if file.exists())
+        return hashlib.sha256(digest(self.config).encode() + files).hexdigest()
 
-    def _fill(self, config: dict[str, Any], data: bytes | None) -> None:
+    def _fill(self, config: dict[str, Any], given: Given) -> None:
         (self.path / "trajectories").mkdir(exist_ok=True)
         (self.path / "checkpoint").mkdir(exist_ok=True)
         (self.path / "episodes.jsonl").write_bytes(b"")
-        if data is not None:
-            write_atomically(self.data, data)
+        self.settle(config, given)
+
+    def settle(self, config: dict[str, Any], given: Given) -> None:
+        """Says what the run is: the files that it depends on, then its configuration."""
+        for place, content in ((self.data, given.data), (self.prior, given.prior)):
+            if content is not None:
+                write_atomically(place, content)
         write_atomically(self.path / "config.json", _json(config))
+        self.__dict__.pop("identity", None)
 
     def _clear(self, remove: bool) -> None:
         """Undoes a creation that failed."""
@@ -165,6 +178,16 @@ class RunFolder:
     def data(self) -> Path:
         """The run's own copy of its offline data."""
         return self.path / DATA
+
+    @property
+    def prior(self) -> Path:
+        """The run's own copy of what was known of a user's system."""
+        return self.path / PRIOR
+
+    @property
+    def first_lines(self) -> int:
+        """How many lines of the ledger are of episodes that were played before there was a belief."""
+        return int(self.config.get("first_episodes", 0))
 
     @property
     def _ledger(self) -> Path:
@@ -203,6 +226,13 @@ class RunFolder:
             _append_line(self._ledger, record._asdict())
             save_checkpoint(self.checkpoint, outcome.learner, line + 1, self.identity)
         return record
+
+    def add_first(self, record: Record) -> Record:
+        """Makes an episode whose trajectory is kept permanent, from before there is anything else to keep."""
+        placed = record._replace(line=self._lines())
+        with uninterrupted():
+            _append_line(self._ledger, placed._asdict())
+        return placed
 
     def save_offline(self, learner: Learner, metrics: Mapping[str, Any]) -> None:
         """Makes what was learned offline permanent: numbers about it, then the checkpoint of the learner."""
@@ -257,9 +287,9 @@ class RunFolder:
         except UserError as fault:
             if not insist:
                 raise
-            return fresh, 0, str(fault).partition(";")[0]
+            return fresh, self.first_lines, str(fault).partition(";")[0]
         if loaded is None:
-            return fresh, 0, "there is no checkpoint" if written else None
+            return fresh, self.first_lines, "there is no checkpoint" if written > self.first_lines else None
         if written < loaded.lines:
             raise UserError(f"{self._ledger} has lost lines: {written} of {loaded.lines} are left; restore it.")
         return loaded.learner, loaded.lines, loaded.note

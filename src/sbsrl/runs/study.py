@@ -24,13 +24,14 @@ from ..parts import find_part
 from ..record import Record
 from ..settings import PRESETS
 from ..specification import Specification
-from ..tasks import find_task
+from ..tasks import TASKS
 from ..validation import kinds
 from ..versions import versions_now
 from ..workers import worker_pool
+from .begin import resume
 from .folder import RunFolder
 from .shared_phase import SharedPhase
-from .train import resume, train
+from .train import train
 
 __all__ = ["STUDIES", "Arm", "Runs", "folder_of", "run_study"]
 
@@ -154,7 +155,7 @@ def code_digest(task: str, belief: str, solver: str) -> str:
     Of the registries only the chosen entries count: what else may be chosen makes no difference to a run.
     """
     entries = [
-        find_task(task).module,
+        TASKS[task].module,
         *(find_part(group, n)[1:] for group, n in (("belief", belief), ("solver", solver))),
     ]
     digest = hashlib.sha256(json.dumps([versions_now(), entries], sort_keys=True).encode())
@@ -167,7 +168,7 @@ REGISTRIES = {"sbsrl.parts", "sbsrl.tasks.registry"}
 
 def _files(task: str, belief: str, solver: str) -> set[Path]:
     """Of the package, the loop, the boundary, the judge, the task with its data, the parts, and all they import."""
-    parts = {find_part("belief", belief).module, find_part("solver", solver).module, find_task(task).module}
+    parts = {find_part("belief", belief).module, find_part("solver", solver).module, TASKS[task].module}
     roots = {
         "sbsrl",
         "sbsrl.loop",

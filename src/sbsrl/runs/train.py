@@ -11,7 +11,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..choice import Shortfall
-from ..data_sources import given_content
 from ..errors import UserError
 from ..learner import Experiment, Learner, Turn, calibration_warning
 from ..leaves import nan_in
@@ -24,17 +23,18 @@ from ..solve.protocol import Preparing
 from ..specification import Specification
 from ..systems.episode import Guard, Interrupted, Played, ResetFault, run_episode
 from ..task import Task
+from ..tasks import Given, given_files
 from ..transitions import Episode
 from .borrowed_phase import KEPT, borrow
 from .certificate import certificate, first_episode_warning
 from .config import changed_versions, make_config, read_config
-from .folder import RunFolder
+from .folder import DATA, PRIOR, RunFolder
 from .judge import judge, judging_key
 from .shared_phase import SharedPhase
 from .system import LazySystem
 from .view import RunView
 
-__all__ = ["Halted", "Observer", "Result", "resume", "train"]
+__all__ = ["Halted", "Observer", "Result", "Unobserved", "go_on", "train", "train_after"]
 
 
 class Halted(UserError):  # noqa: N818  (a state of the run, not a mistake)
@@ -86,7 +86,8 @@ class Result:
     @cached_property
     def policy(self) -> Controller:
         """The greedy policy of what was learned: `policy(observation)` is an action, `policy.reset()` a new episode."""
-        return Controller(self.final or greedy_policy(self.experiment, self.learner))
+        found = self.final or greedy_policy(self.experiment, self.learner)
+        return Controller(found, unobserved=self.experiment.task.unobserved)
 
     @cached_property
     def view(self) -> RunView:
@@ -112,10 +113,11 @@ class _Run:
         folder: RunFolder | None,
         observer: Observer,
         shared: SharedPhase | None = None,
+        first: Sequence[Record] = (),
     ) -> None:
         self.experiment, self.config, self.learner, self.shared = experiment, config, learner, shared
         self.folder, self.observer = folder, observer
-        self.records: list[Record] = folder.records() if folder else []
+        self.records: list[Record] = folder.records() if folder else list(first)
         self.interruptions = folder.interruptions() if folder else []
         self.final: Policy | None = None
 
@@ -127,7 +129,7 @@ class _Run:
     def to_the_end(self) -> Result:
         """Plays what is left of the run."""
         self.observer.started(self.result.view, self.folder.path if self.folder else None)
-        if not self.records and (warning := first_episode_warning(self.experiment)):
+        if all(r.episode < 0 for r in self.records) and (warning := first_episode_warning(self.experiment)):
             self.observer.note(warning)
         self._prepare()
         self._check_learner()
@@ -154,7 +156,7 @@ class _Run:
         path = self.experiment.settings.run.offline
         if not path:
             return None
-        self.learner, metrics = borrow(self.config, _given(self.experiment), Path(path), self.learner)
+        self.learner, metrics = borrow(self.config, _given(self.experiment).data, Path(path), self.learner)
         return self.learner, metrics if "prior/true_return" in metrics else {**metrics, **self._judged_offline()}
 
     def _learned_offline(self) -> tuple[Learner, Mapping[str, float]]:
@@ -205,7 +207,7 @@ class _Run:
 
     def _keep_interruption(self, number: int, played: Played) -> None:
         if self.folder:
-            interruption = make_interruption(self.experiment.task, number, played.episode)
+            interruption = make_interruption(self.experiment.task.costs, number, played.episode)
             self.folder.add_interruption(interruption, played)
 
     def _judged(self, outcome: Outcome) -> Outcome:
@@ -299,39 +301,45 @@ def train(
     """
     experiment, learner = spec.start()
     observer, config = observer or Unobserved(), make_config(spec, experiment.task)
-    data = _given(experiment)
+    given = _given(experiment)
     if other := spec.settings.run.offline:
-        borrow(config, data, Path(other), learner)  # refused before there is a folder
+        borrow(config, given.data, Path(other), learner)  # refused before there is a folder
     if out is None:
         return _Run(experiment, config, learner, None, observer, shared).to_the_end()
-    with RunFolder.create(out, config, data) as folder:
+    with RunFolder.create(out, config, given) as folder:
         return _Run(experiment, config, learner, folder, observer, shared).to_the_end()
 
 
-def _given(experiment: Experiment) -> bytes | None:
-    """The content of the offline data, if they were given; None if a recipe makes them, or there are none."""
-    given = experiment.settings.run.data
-    return given_content(experiment.task, given) if given and not is_recipe(given) else None
+def train_after(first: Sequence[Record], spec: Specification, folder: RunFolder | None, observer: Observer) -> Result:
+    """Runs to the end after first episodes, which have lines of the ledger already."""
+    experiment, learner = spec.start()
+    run = spec.settings.run
+    kept = replace(run, prior=PRIOR, data=DATA if run.data else "") if folder else run
+    named = replace(spec, settings=replace(spec.settings, run=kept))
+    config = make_config(named, experiment.task, first_episodes=len(first))
+    if folder:
+        folder.settle(config, _given(experiment))
+    return _Run(experiment, config, learner, folder, observer, first=first).to_the_end()
 
 
-def resume(path: str | Path, observer: Observer | None = None, insist: bool = False) -> Result:
-    """Continues exactly where the run stopped: the outcome is the one it would have had.
+def _given(experiment: Experiment) -> Given:
+    """The files that the run depends on."""
+    settings = experiment.settings
+    return given_files(experiment.task, settings.run.prior, settings.run.data, settings.task)
 
-    With `insist` a configuration that was edited is accepted.
-    """
-    observer = observer or Unobserved()
-    with RunFolder.open(path) as folder:
-        folder.lock()
-        config = folder.config
-        asked = read_config(folder.path / "config.json", config, insist)
-        experiment, fresh = _with_own_data(asked, folder).start()
-        if changed := changed_versions(config.get("versions")):
-            observer.note(f"versions changed since the run began ({changed}): results may differ in the last digits.")
-        if insist:  # what was edited is what the run is from now on
-            config = make_config(asked, experiment.task)
-            folder.write_json("config.json", config)
-        learner = _restore(experiment, fresh, folder, observer, insist)
-        return _Run(experiment, config, learner, folder, observer).to_the_end()
+
+def go_on(folder: RunFolder, observer: Observer, insist: bool = False) -> Result:
+    """Continues a run in its folder, which is locked."""
+    config = folder.config
+    asked = read_config(folder.path / "config.json", config, insist)
+    experiment, fresh = _with_own_files(asked, folder).start()
+    if changed := changed_versions(config.get("versions")):
+        observer.note(f"versions changed since the run began ({changed}): results may differ in the last digits.")
+    if insist:  # what was edited is what the run is from now on
+        config = make_config(asked, experiment.task, folder.first_lines)
+        folder.write_json("config.json", config)
+    learner = _restore(experiment, fresh, folder, observer, insist)
+    return _Run(experiment, config, learner, folder, observer).to_the_end()
 
 
 def _restore(experiment: Experiment, fresh: Learner, folder: RunFolder, observer: Observer, insist: bool) -> Learner:
@@ -368,9 +376,11 @@ def exploration_warning(shortfall: Shortfall) -> str:
     )
 
 
-def _with_own_data(spec: Specification, folder: RunFolder) -> Specification:
-    """The offline data are those that the run began with, whatever became of the file they were read from."""
-    if not spec.settings.run.data or is_recipe(spec.settings.run.data):
-        return spec
-    run = replace(spec.settings.run, data=str(folder.data))
+def _with_own_files(spec: Specification, folder: RunFolder) -> Specification:
+    """What the run began with is its own copy, whatever became of the files that were given."""
+    run = spec.settings.run
+    if run.data and not is_recipe(run.data):
+        run = replace(run, data=str(folder.data))
+    if folder.prior.exists():
+        run = replace(run, prior=str(folder.prior))
     return replace(spec, settings=replace(spec.settings, run=run))

@@ -6,6 +6,8 @@ from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
 
 from .._jax import EXACT, PLAN
 from ..errors import UserError
@@ -29,6 +31,8 @@ class PolicyState(NamedTuple):
     """How many steps were taken."""
     gathered: Scalar
     """The information of the steps already taken: it counts towards the threshold."""
+    spent: Float[Array, " k"] | None = None
+    """What the steps already taken cost, where a cost is summed over the episode."""
 
 
 class RecedingHorizon(eqx.Module):
@@ -37,7 +41,8 @@ class RecedingHorizon(eqx.Module):
     The exploration constraint is on the whole episode. A plan of H steps with R > H still to go must gather its
     share H/R of what is missing; once nothing is missing, the policy is greedy for the rest of the episode.
     Near the end plans look beyond it, so that the episode does not end on the way into trouble; but only
-    information that can still be gathered counts.
+    information that can still be gathered counts. The same with a cost that is summed over the episode: a plan may
+    spend the share min(1, H/R) of what is left of the budget, so that the episode keeps it if every plan does.
     """
 
     planner: ICEM
@@ -53,12 +58,33 @@ class RecedingHorizon(eqx.Module):
         memory = self.planner.init(self.problem.constraint_count)
         if self.opening is not None:
             memory = memory._replace(mean=self.opening)
-        return PolicyState(memory, jnp.zeros((), jnp.int32), jnp.zeros((), PLAN))
+        spent = jnp.zeros(self.problem.bounds.shape, PLAN) if self._sums else None
+        return PolicyState(memory, jnp.zeros((), jnp.int32), jnp.zeros((), PLAN), spent)
+
+    @property
+    def _sums(self) -> bool:
+        return "sum" in self.problem.aggregations
+
+    def observe(self, state: PolicyState, reward: float, costs: Float[np.ndarray, " k"]) -> PolicyState:
+        """The state that knows what a step really cost."""
+        return state if state.spent is None else state._replace(spent=state.spent + jnp.asarray(costs, PLAN))
 
     def demand(self, state: PolicyState) -> Scalar:
         """The information that the next plan must promise."""
-        share = jnp.minimum(1.0, self.planner.horizon / self.remaining(state).astype(EXACT))
-        return share.astype(PLAN) * jnp.maximum(self.problem.threshold - state.gathered, 0)
+        return self._share(state) * jnp.maximum(self.problem.threshold - state.gathered, 0)
+
+    def allowed(self, state: PolicyState) -> Float[Array, " k"]:
+        """What the next plan may cost at most."""
+        bounds = self.problem.bounds
+        if state.spent is None:
+            return bounds
+        summed = jnp.array([how == "sum" for how in self.problem.aggregations])
+        left = (bounds - state.spent.astype(bounds.dtype)) * self._share(state).astype(bounds.dtype)
+        return jnp.where(summed, left, bounds)
+
+    def _share(self, state: PolicyState) -> Scalar:
+        """The part of the steps to come that a plan is about."""
+        return jnp.minimum(1.0, self.planner.horizon / self.remaining(state).astype(EXACT)).astype(PLAN)
 
     def remaining(self, state: PolicyState) -> Index:
         """R: steps until the episode ends."""
@@ -96,7 +122,7 @@ class ReplanningSolver(eqx.Module):
 
 @eqx.filter_jit
 def _plan(policy: RecedingHorizon, x: State, state: PolicyState, key: PRNGKey) -> tuple[Plan, Memory]:
-    problem = policy.problem.demanding(policy.demand(state), policy.remaining(state))
+    problem = policy.problem.demanding(policy.demand(state), policy.remaining(state)).bounded(policy.allowed(state))
     return policy.planner.plan(problem, x, state.memory, key)
 
 
@@ -142,13 +168,7 @@ class ICEMSettings:
         check_population(self.candidates, self.elites)
 
     def create(self, task: Task) -> ReplanningSolver:
-        """The solver for a task; refuses costs that are summed over an episode, which a short plan cannot keep."""
-        for cost in task.costs:
-            if cost.aggregation != "statewise":
-                raise UserError(
-                    f"{task.name} sums its cost over the episode, which a planner that looks {self.horizon} steps "
-                    "ahead cannot keep within a budget; search its policies instead, with solver=exact."
-                )
+        """The solver for a task."""
         return ReplanningSolver(self.planner(task), task.horizon)
 
     def planner(self, task: Task) -> ICEM:

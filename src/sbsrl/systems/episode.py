@@ -136,7 +136,10 @@ def _reset(env: Env, seed: int, guard: Guard) -> Float[np.ndarray, " dx"]:
     outcome = _call(guard, "the reset", lambda: env.reset(seed=seed))
     if not isinstance(outcome, tuple) or len(outcome) != 2:
         raise Fault("the reset did not return observation and info")
-    return read_observation(outcome[0], "after the reset", guard)
+    x = read_observation(outcome[0], "after the reset", guard)
+    if outside := guard.left(x):
+        raise Fault(f"after the reset {outside}")
+    return x
 
 
 def _play(
@@ -149,6 +152,8 @@ def _play(
         if observant:
             state = _observe(policy, state, step)
         on_step()
+        if outside := log.guard.left(step.state):
+            raise Fault(f"after step {n} {outside}")
         if step.terminated:
             return "terminated"
         if step.truncated and n < horizon:

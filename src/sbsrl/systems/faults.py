@@ -56,6 +56,8 @@ class Guard(NamedTuple):
     """A safe policy: its action at the last good observation is sent where no safe action is known."""
     action_limits: tuple[tuple[float, float], ...] | None = None
     """Between which each number of an action lies; None sets no limits."""
+    region: tuple[tuple[float, float], ...] | None = None
+    """Between which each number of an observation must stay; None sets no limits."""
 
     @classmethod
     def of(cls, task: Task, step_timeout: float = STEP_TIMEOUT) -> "Guard":
@@ -68,7 +70,16 @@ class Guard(NamedTuple):
             state_names=task.state_names,
             fallback=task.prior.policy,
             action_limits=tuple(zip(task.action_low, task.action_high, strict=True)),
+            region=task.region,
         )
+
+    def left(self, x: Float[np.ndarray, " dx"]) -> str | None:
+        """Where an observation is outside the region, in words; None if it is inside."""
+        for i, (value, (low, high)) in enumerate(zip(x, self.region or (), strict=False)):
+            if not low <= value <= high:
+                name = self.state_names[i] if i < len(self.state_names) else f"state {i}"
+                return f"{name} is {value:g}, outside the allowed region from {low:g} to {high:g}"
+        return None
 
     def in_a_hurry(self) -> "Guard":
         """The same with less patience, for a user who waits."""

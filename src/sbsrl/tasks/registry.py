@@ -7,6 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import unknown
+from ..own.entry import OwnEntry
+from ..own.system import is_own
 from ..prior import Prior
 from ..task import TaskSettings
 from ..validation import Word
@@ -29,7 +31,8 @@ class TaskEntry:
     def load(self) -> ModuleType:
         return import_module(self.module)
 
-    def presets(self) -> Mapping[str, Mapping[str, Any]]:
+    def presets(self, changes: Mapping[str, Any] | None = None) -> Mapping[str, Mapping[str, Any]]:
+        """What the task sets, by preset, whatever is changed."""
         presets: Mapping[str, Mapping[str, Any]] = self.load().PRESETS
         return presets
 
@@ -67,8 +70,10 @@ TASKS = {
 }
 
 
-def find_task(name: str) -> TaskEntry:
-    """The entry of that name."""
-    if Word().read("task", name) not in TASKS:
+def find_task(name: str) -> TaskEntry | OwnEntry:
+    """The entry of that name: a task of this package, or a user's system, such as gymnasium:ID or module:name."""
+    if is_own(Word().read("task", name)):
+        return OwnEntry(name)
+    if name not in TASKS:
         raise unknown("task", name, TASKS)
     return TASKS[name]

@@ -1,0 +1,1 @@
+"""Systems of a user's own: found, opened, described, and what is known of them beforehand."""
