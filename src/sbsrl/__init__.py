@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .methods import METHODS
     from .offline import OfflineData, collect
     from .policy import Controller
-    from .runs import Halted, Result, RunFolder, resume
+    from .runs import Halted, Result, RunFolder, evaluate, load, resume
     from .tasks import TASKS, make_task
 
 __all__ = [
@@ -27,7 +27,9 @@ __all__ = [
     "RunFolder",
     "UserError",
     "collect",
+    "evaluate",
     "learn",
+    "load",
     "make_task",
     "resume",
 ]
@@ -42,7 +44,9 @@ _MODULES = {
     "RunFolder": "runs",
     "UserError": "errors",
     "collect": "offline",
+    "evaluate": "runs",
     "learn": "api",
+    "load": "runs",
     "make_task": "tasks",
     "resume": "runs",
 }

@@ -24,14 +24,15 @@ from .data_sources import check_out, keep
 from .errors import UserError, unknown
 from .methods import DEFAULT, METHODS
 from .offline import BEHAVIOURS, EPISODES, OfflineData, collect
+from .own.settings import OwnSettings
 from .parts import PARTS
 from .report.certification import add_options, as_json, read_options, show
 from .report.figures import FIGURES, Request, reproduce
 from .report.reference import reference_returns
-from .report.terminal import Terminal, progress_bar, summary_table
-from .runs import Result, RunFolder, resume, train
+from .report.terminal import Terminal, episode_line, evaluation_table, progress_bar, summary_table
+from .runs import Result, RunFolder, begin, default_folder, evaluate, look_at, look_at_last, resume
 from .settings import DEFAULT_PARTS, PRESETS, RunSettings, parse_setting
-from .specification import Specification, resolve
+from .specification import resolve
 from .tasks import TASKS
 from .theory import certify, tradeoff
 
@@ -109,7 +110,7 @@ def _train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="see 'sbsrl tasks'")
     parser.add_argument("--method", default=DEFAULT.name, help=f"see 'sbsrl methods' ({DEFAULT.name})")
     parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
-    parser.add_argument("--episodes", metavar="N", help="short for --set episodes=N")
+    _add_short(parser, "episodes", "budget", "cost", "data", "prior", "simulator")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (runs/TASK-METHOD-sSEED)")
     parser.add_argument("--preset", default="cpu", help=f"one of {', '.join(PRESETS)} (cpu)")
     parser.add_argument(
@@ -122,6 +123,22 @@ def _train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "\n\n".join(_setting_sections())
 
 
+def _add_short(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Options that are short for settings."""
+    for name in names:
+        parser.add_argument(f"--{name}", metavar="VALUE", help=f"short for --set {name}=VALUE")
+
+
+def _changes(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings that were given, those of short options last."""
+    given = vars(options)
+    short = [f"{name}={given[name]}" for name in SHORT if given.get(name) is not None]
+    return dict(parse_setting(text) for text in (*options.set, *short))
+
+
+SHORT = ("episodes", "budget", "cost", "data", "prior", "simulator")
+
+
 def _setting_sections() -> Iterator[str]:
     """Every group of settings with a sentence about it, and the groups of parts that may be chosen instead."""
     yield _paragraph(
@@ -129,6 +146,7 @@ def _setting_sections() -> Iterator[str]:
         "has such a setting. Defaults are in square brackets; tasks and presets have some of their own."
     )
     yield _section("run", "run", RunSettings)
+    yield _section("task", "task, with a system of your own", OwnSettings)
     yield _section("method", "method", DEFAULT.settings)
     for method in METHODS.values():
         if method.settings is not DEFAULT.settings:
@@ -200,12 +218,9 @@ def _no_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(options: argparse.Namespace) -> int:
-    changes = dict(parse_setting(text) for text in options.set)
-    if options.episodes is not None:
-        changes |= dict([parse_setting(f"episodes={options.episodes}")])
-    spec = Specification.make(options.task, options.method, options.seed, options.preset, changes)
-    out: Path = options.out or spec.default_folder
-    return _show(out, lambda terminal: train(spec, out, terminal))
+    asked = (options.task, options.method, options.seed, options.preset, _changes(options))
+    out: Path = options.out or default_folder(*asked[:3])
+    return _show(out, lambda terminal: begin(*asked, out, terminal))
 
 
 def _resume(options: argparse.Namespace) -> int:
@@ -313,6 +328,41 @@ def _finish(console: Console, result: Result, folder: Path) -> None:
     picture = folder / "learning.png"
     write_atomically(picture, draw_run(view))
     console.print(f"picture: {picture}", soft_wrap=True, highlight=False, markup=False)
+    if look := look_at_last(result):
+        from .report.trajectory import draw_episode  # noqa: PLC0415
+
+        write_atomically(folder / "trajectory.png", draw_episode(look))
+        console.print(f"the last episode: {folder / 'trajectory.png'}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _plot_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
+    parser.add_argument("--episode", type=int, metavar="N", help="which one (the last)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to (DIR/episode-N.png)")
+
+
+def _plot(options: argparse.Namespace) -> int:
+    from .report.trajectory import draw_episode  # noqa: PLC0415
+
+    look = look_at(options.folder, options.episode)
+    out: Path = options.out or options.folder / f"episode-{look.record.episode}.png"
+    write_atomically(out, draw_episode(look))
+    Console().print(str(out), soft_wrap=True, highlight=False, markup=False)
+    return 0
+
+
+def _evaluate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
+    parser.add_argument("--episodes", type=int, default=10, metavar="K", help="how many (10)")
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    console = Console()
+    view = RunFolder.open(options.folder).view()
+    say = partial(console.print, soft_wrap=True, highlight=False)
+    records = evaluate(options.folder, options.episodes, lambda r: say(episode_line(view, r)), say)
+    console.print(evaluation_table(view, records))
+    return 0
 
 
 def _list(names: dict[str, str]) -> int:
@@ -325,6 +375,8 @@ def _list(names: dict[str, str]) -> int:
 COMMANDS = {
     "train": Command("learn a task", _train_arguments, _train),
     "resume": Command("continue a run exactly where it stopped", _resume_arguments, _resume),
+    "evaluate": Command("play a learned policy, without learning from it", _evaluate_arguments, _evaluate),
+    "plot": Command("draw an episode: states, actions, costs, and what the samples foretold", _plot_arguments, _plot),
     "collect": Command("make offline data with a behaviour", _collect_arguments, _collect),
     "certify": Command("what the theory guarantees: samples, tightening, confidence", add_options, _certify),
     "reproduce": Command("make a figure of the paper", _reproduce_arguments, _reproduce),

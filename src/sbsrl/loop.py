@@ -33,7 +33,7 @@ from .systems.episode import Played
 from .transitions import Episode
 from .types import PRNGKey
 
-__all__ = ["Outcome", "Play", "algorithm_1", "final_episode", "greedy_policy", "prepared"]
+__all__ = ["Outcome", "Play", "algorithm_1", "concluded", "final_episode", "greedy_policy", "prepared"]
 
 
 Play = Callable[[Policy, Turn], Played]
@@ -101,19 +101,21 @@ def final_episode(experiment: Experiment, learner: Learner, play: Play) -> Outco
 
 
 def greedy_policy(experiment: Experiment, learner: Learner) -> Policy:
-    """Problem (1) without the exploration constraint: the policy that is returned in the end.
+    """Problem (1) without the exploration constraint: the policy that is returned in the end."""
+    return concluded(experiment, learner).policy
+
+
+def concluded(experiment: Experiment, learner: Learner) -> Chosen:
+    """The greedy policy, and why.
 
     Where the data contradict the belief this is the prior's policy; without one there is none to return.
     """
-    context = context_of(experiment, learner, final=True)
-    if not learner.contradicted:
-        return solve(experiment, learner, context).policy
-    if experiment.task.prior.policy is None:
+    if learner.contradicted and experiment.task.prior.policy is None:
         raise UserError(
             f"there is no policy to return: {calibration_warning(learner.belief)}. Start anew with a prior that claims "
             "less."
         )
-    return experiment.task.prior.policy
+    return choose(experiment, learner, context_of(experiment, learner, final=True))
 
 
 def _goes_on(experiment: Experiment, learner: Learner) -> bool:

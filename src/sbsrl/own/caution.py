@@ -51,7 +51,7 @@ class EarlyEnd(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> Any:
         """Whatever is no step of Gymnasium with costs is passed on: whoever asked complains."""
         outcome: Any = self.env.step(action)
-        if not isinstance(outcome, tuple) or len(outcome) != 5:
+        if not isinstance(outcome, tuple) or len(outcome) != 5 or "cost" not in (outcome[4] or ()):
             return outcome
         *others, truncated, info = outcome
         for column, value in zip(self._seen, np.atleast_1d(info["cost"]), strict=False):

@@ -47,7 +47,7 @@ class Recorded(NamedTuple):
 def read_recorded(source: str, shape: Description, costs: Sequence[str]) -> Recorded:
     """What a file or a dataset holds of that system; refuses gaps, and columns too few or of another size."""
     if is_minari(source):
-        found = _dataset(source)
+        found = _dataset(source, costs)
     elif source.endswith(".csv"):
         found = _table(Path(source), shape, costs)
     else:
@@ -79,7 +79,7 @@ def with_signals(data: Recorded, sources: Sources, costs: Sequence[str]) -> Tran
 def _computed(data: Recorded, function: Any, what: str) -> Float[np.ndarray, " N"]:
     rows = zip(data.states, data.actions, data.next_states, strict=True)
     try:
-        found = np.array([float(np.asarray(function(x.copy(), a.copy(), y.copy()), float)) for x, a, y in rows])
+        found = np.array([np.asarray(function(x.copy(), a.copy(), y.copy()), float).reshape(()) for x, a, y in rows])
     except Exception as error:
         raise UserError(f"the {what} function failed on {data.source}: {error!r}.") from error
     if not np.all(np.isfinite(found)):
@@ -101,7 +101,7 @@ def _checked(data: Recorded, shape: Description) -> Recorded:
                 "per row."
             )
         _check_numbers(data.source, name, part)
-    for name, column in {"rewards": data.rewards, **data.costs}.items():
+    for name, column in {"rewards": data.rewards, "terminated": data.terminated, **data.costs}.items():
         if column is not None:
             if column.shape != (rows,):
                 raise UserError(f"{name} of {data.source} has {len(column)} rows, and there are {rows} actions.")
@@ -144,6 +144,8 @@ def _archive(path: Path, costs: Sequence[str]) -> Recorded:
         raise UserError(
             f"{path} has no {', '.join(missing)}; save arrays states, actions and next_states (and rewards, costs)."
         )
+    if text := [name for name in Transitions._fields if name in arrays and arrays[name].dtype.kind == "U"]:
+        raise UserError(f"{', '.join(text)} of {path} is text; save arrays of numbers.")
     x, a, y = (_rows(arrays[name]) for name in ("states", "actions", "next_states"))
     charged = _rows(arrays["costs"]) if "costs" in arrays and np.size(arrays["costs"]) else np.zeros((len(a), 0))
     if charged.shape[1] not in {0, len(costs)}:
@@ -160,32 +162,36 @@ def _archive(path: Path, costs: Sequence[str]) -> Recorded:
 
 
 def _rows(array: np.ndarray) -> np.ndarray:
-    return np.asarray(array, float).reshape(len(array), -1) if np.ndim(array) else np.zeros((0, 0))
+    return np.asarray(array, float).reshape(len(array), -1) if np.ndim(array) and np.size(array) else np.zeros((0, 0))
 
 
 # datasets ----------------------------------------------------------------------------------------------------------
 
 
-def _dataset(source: str) -> Recorded:
+def _dataset(source: str, costs: Sequence[str]) -> Recorded:
     episodes = read_episodes(source)
     if not episodes:
         raise UserError(f"{source} holds no episodes.")
     steps = [len(each.actions) for each in episodes]
     infos = [each.infos if isinstance(each.infos, dict) else {} for each in episodes]
     named = [name for name in infos[0] if all(name in each for each in infos)]
-    costs: dict[str, np.ndarray] = {}
+    charged: dict[str, np.ndarray] = {}
     for name in named:
         columns = [_column(info[name], n) for info, n in zip(infos, steps, strict=True)]
-        if all(column is not None for column in columns):
-            costs[name] = np.concatenate(columns)  # type: ignore[arg-type]
-    observed = [_rows(np.asarray(each.observations, float)) for each in episodes]
+        if all(column is not None and (name in costs or np.isfinite(column).all()) for column in columns):
+            charged[name] = np.concatenate(columns)  # type: ignore[arg-type]
+    try:
+        observed = [_rows(np.asarray(each.observations, float)) for each in episodes]
+        actions = np.concatenate([_rows(np.asarray(each.actions, float)) for each in episodes])
+    except (TypeError, ValueError):
+        raise UserError(f"the observations or actions of {source} are no arrays of numbers; flatten them.") from None
     return Recorded(
         source=source,
         states=np.concatenate([x[:-1] for x in observed]),
-        actions=np.concatenate([_rows(np.asarray(each.actions)) for each in episodes]),
+        actions=actions,
         next_states=np.concatenate([x[1:] for x in observed]),
         rewards=np.concatenate([np.asarray(each.rewards, float).reshape(-1) for each in episodes]),
-        costs=costs,
+        costs=charged,
         terminated=np.concatenate([np.asarray(each.terminations, bool).reshape(-1) for each in episodes]),
     )
 
@@ -248,7 +254,7 @@ def _followed(columns: Mapping[str, np.ndarray], rows: int) -> tuple[Bool[np.nda
     if (episode := columns.get("episode")) is not None:
         kept[:-1] &= episode[1:] == episode[:-1]
     time = columns.get("time")
-    if time is None or rows < 3:
+    if time is None or not kept.any():
         return kept, ()
     apart = np.diff(time)
     usual = float(np.median(apart[kept[:-1]]))
@@ -261,7 +267,7 @@ def _followed(columns: Mapping[str, np.ndarray], rows: int) -> tuple[Bool[np.nda
 
 def _columns(path: Path) -> dict[str, Float[np.ndarray, " N"]]:
     """All columns by name; what is no number is NaN."""
-    with disk(path), path.open(newline="") as file:
+    with disk(path), path.open(newline="", encoding="utf-8-sig") as file:
         try:
             names, *rows = list(csv.reader(file))
         except (ValueError, csv.Error, UnicodeDecodeError) as error:

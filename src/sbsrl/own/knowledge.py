@@ -168,7 +168,7 @@ def _toml(value: Any) -> str:
 def read_knowledge(path: str | Path) -> Knowledge:
     """What a file says; refuses one that says too little, or what makes no sense."""
     try:
-        text = Path(path).read_text()
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"the prior {path} cannot be read: {error.strerror}; make one with 'sbsrl prior'.") from None
     except UnicodeDecodeError as error:
@@ -229,6 +229,8 @@ def _read(content: _Part) -> Knowledge:
     steps, actions = system.get("horizon", Whole(1, 1_000_000)), system.get("actions", Words())
     if not len(low) == len(high) == len(actions):
         raise UserError("system.actions, action_low and action_high must have one entry per action each.")
+    if any(least >= most for least, most in zip(low, high, strict=True)):
+        raise UserError(f"system.action_low must lie below action_high, and {list(low)} does not.")
     shape = Description(system.get("states", Words()), low, high, steps, actions)
     knowledge = Knowledge(
         system=system.get("name", Word(empty=False)),
@@ -265,4 +267,11 @@ def _with_gp(knowledge: Knowledge, belief: _Part) -> Knowledge:
         length_scales=belief.rows("length_scales", {1, outputs}, shape.state_size + shape.action_size),
         noise=noise,
     )
+    for name, values in (
+        ("scale", scale),
+        ("noise", noise),
+        *(("length_scales", row) for row in numbers.length_scales),
+    ):
+        if min(values) <= 0:
+            raise UserError(f"belief.{name} must be positive, and {min(values):g} is not.")
     return replace(knowledge, gp=numbers)

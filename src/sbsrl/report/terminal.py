@@ -1,7 +1,9 @@
 """What a person sees in the terminal: progress with the time left, a line per episode, a table at the end."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import mean, stdev
 from types import TracebackType
 
 from rich.console import Console
@@ -12,7 +14,7 @@ from rich.table import Table
 from ..record import Interruption, Record
 from ..runs.view import CostView, RunView
 
-__all__ = ["Terminal", "progress_bar", "summary_table"]
+__all__ = ["Terminal", "episode_line", "evaluation_table", "progress_bar", "summary_table"]
 
 
 def progress_bar(console: Console) -> Progress:
@@ -89,16 +91,7 @@ class Terminal:
 
     def _line(self, record: Record, note: str) -> None:
         assert self._view is not None
-        expected = self._view.above_expectation_only(record)
-        word = "[yellow]above the budget by" if expected else "[bold red]VIOLATION"
-        verdict = "[green]safe[/]" if record.safe else f"{word} {record.violation:.3g}[/]"
-        early = "" if record.ended == "horizon" else f"   [yellow]{record.ended} after {record.steps} steps[/]"
-        self.console.print(
-            f"  {record.episode:3d}  {record.phase:8s} return {record.reward:9.2f}   "
-            f"cost {record.cost:7.3f} of {record.budget:g}   {verdict}{early}   [dim]{note}[/]",
-            highlight=False,
-            soft_wrap=True,
-        )
+        self.console.print(f"{episode_line(self._view, record)}   [dim]{note}[/]", highlight=False, soft_wrap=True)
         if record.infeasible_plans:
             self.console.print(f"       [yellow]{_infeasible(record)}[/]", highlight=False)
         if record.intervened:
@@ -106,6 +99,29 @@ class Terminal:
             self.console.print(f"       [yellow]another policy took over, {share}.[/]", highlight=False)
         for text in filter(None, (record.reason, record.calibration_warning)):
             self.console.print(f"       [yellow]{escape(text)}.[/]", highlight=False)
+
+
+def episode_line(view: RunView, record: Record) -> str:
+    """An episode in a line, with markup."""
+    expected = view.above_expectation_only(record)
+    word = "[yellow]above the budget by" if expected else "[bold red]VIOLATION"
+    verdict = "[green]safe[/]" if record.safe else f"{word} {record.violation:.3g}[/]"
+    early = "" if record.ended == "horizon" else f"   [yellow]{record.ended} after {record.steps} steps[/]"
+    return (
+        f"  {record.episode:3d}  {record.phase:8s} return {record.reward:9.2f}   "
+        f"cost {record.cost:7.3f} of {record.budget:g}   {verdict}{early}"
+    )
+
+
+def evaluation_table(view: RunView, records: Sequence[Record]) -> Table:
+    """Episodes of one policy in a few rows."""
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    returns = [record.reward for record in records]
+    spread = f" ± {stdev(returns):.2f}" if len(returns) > 1 else ""
+    table.add_row("return", f"{mean(returns):.2f}{spread} over {len(returns)} episodes")
+    for name, text in _safety_rows(replace(view, records=records, interruptions=())):
+        table.add_row(name, text)
+    return table
 
 
 def _infeasible(record: Record) -> str:

@@ -127,7 +127,7 @@ class _First:
     def _add(self, played: Played, seconds: float) -> None:
         number = len(self.played) - FIRST_EPISODES
         record = make_first_record(self._asked.costs, number, played, seconds)
-        self.records.append(self._folder.add_first(record) if self._folder else record)
+        self.records.append(self._folder.add_played(record) if self._folder else record)
         self.played.append(played)
         self._observer.note(_told(record, len(self.played)))
 

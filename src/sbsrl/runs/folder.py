@@ -227,8 +227,8 @@ class RunFolder:
             save_checkpoint(self.checkpoint, outcome.learner, line + 1, self.identity)
         return record
 
-    def add_first(self, record: Record) -> Record:
-        """Makes an episode whose trajectory is kept permanent, from before there is anything else to keep."""
+    def add_played(self, record: Record) -> Record:
+        """Makes an episode whose trajectory is kept permanent, if nothing is learned from it: its line is all."""
         placed = record._replace(line=self._lines())
         with uninterrupted():
             _append_line(self._ledger, placed._asdict())

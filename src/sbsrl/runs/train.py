@@ -34,7 +34,7 @@ from .shared_phase import SharedPhase
 from .system import LazySystem
 from .view import RunView
 
-__all__ = ["Halted", "Observer", "Result", "Unobserved", "go_on", "train", "train_after"]
+__all__ = ["Halted", "Observer", "Result", "Unobserved", "go_on", "opened", "relearned", "train", "train_after"]
 
 
 class Halted(UserError):  # noqa: N818  (a state of the run, not a mistake)
@@ -248,10 +248,11 @@ class _Run:
     def _check_end(self) -> None:
         """Says so if the run stopped before its end."""
         again = f"; continue with 'sbsrl resume {self.folder.path}'" if self.folder else ""
-        if self.records and self.records[-1].ended == "fault":
+        learned = [record for record in self.records if record.phase != "evaluate"]
+        if learned and learned[-1].ended == "fault":
             raise Halted(
-                f"episode {self.records[-1].episode} was cut short: {self.records[-1].reason}. What was played is "
-                f"kept; look after the system{again}."
+                f"episode {learned[-1].episode} was cut short: {learned[-1].reason}. What was played is kept; look "
+                f"after the system{again}."
             )
         if self.learner.contradicted and self.experiment.settings.run.inconsistent == "stop":
             raise Halted(
@@ -328,11 +329,16 @@ def _given(experiment: Experiment) -> Given:
     return given_files(experiment.task, settings.run.prior, settings.run.data, settings.task)
 
 
+def opened(folder: RunFolder, insist: bool = False) -> tuple[Specification, Experiment, Learner]:
+    """What a run was asked to be, its experiment, and its learner before anything was learned."""
+    asked = read_config(folder.path / "config.json", folder.config, insist)
+    return asked, *_with_own_files(asked, folder).start()
+
+
 def go_on(folder: RunFolder, observer: Observer, insist: bool = False) -> Result:
     """Continues a run in its folder, which is locked."""
     config = folder.config
-    asked = read_config(folder.path / "config.json", config, insist)
-    experiment, fresh = _with_own_files(asked, folder).start()
+    asked, experiment, fresh = opened(folder, insist)
     if changed := changed_versions(config.get("versions")):
         observer.note(f"versions changed since the run began ({changed}): results may differ in the last digits.")
     if insist:  # what was edited is what the run is from now on
@@ -346,16 +352,16 @@ def _restore(experiment: Experiment, fresh: Learner, folder: RunFolder, observer
     """The learner after all episodes of the ledger: from the checkpoint, then from trajectories that it lacks."""
     folder.repair()
     learner, lines, note = folder.restore(fresh, insist)
-    missing = len(folder.records()) - lines
+    missing = [record.line for record in folder.records()[lines:] if record.phase != "evaluate"]
     if note:
-        episodes = f"{missing} recorded episode{'' if missing == 1 else 's'}"
+        episodes = f"{len(missing)} recorded episode{'' if len(missing) == 1 else 's'}"
         observer.note(f"{note.rstrip('.')}; the learner is rebuilt from {episodes}.")
-    for line in range(lines, lines + missing):
-        learner = _relearn(experiment, learner, folder, line)
+    for line in missing:
+        learner = relearned(experiment, learner, folder, line)
     return learner
 
 
-def _relearn(experiment: Experiment, learner: Learner, folder: RunFolder, line: int) -> Learner:
+def relearned(experiment: Experiment, learner: Learner, folder: RunFolder, line: int) -> Learner:
     """The learner after an episode that was played already; exact, since solvers and beliefs repeat themselves."""
     recorded, written = folder.trajectory(line), folder.records()[line].steps
     if len(recorded.episode.actions) != written:

@@ -51,7 +51,7 @@ class RunView:
 
     @property
     def task(self) -> str:
-        return str(self.config["task"])
+        return str(self.config["task"]).rstrip(":")
 
     @property
     def method(self) -> str:
