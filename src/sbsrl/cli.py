@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, NoReturn
 
 from rich.console import Console
+from rich.markup import escape
 
 from ._configure import STARTED
 from .atomic import write_atomically
@@ -25,15 +26,27 @@ from .errors import UserError, unknown
 from .methods import DEFAULT, METHODS
 from .offline import BEHAVIOURS, EPISODES, OfflineData, collect
 from .own.settings import OwnSettings
+from .own.system import is_own
 from .parts import PARTS
 from .report.certification import add_options, as_json, read_options, show
 from .report.figures import FIGURES, Request, reproduce
 from .report.reference import reference_returns
 from .report.terminal import Terminal, episode_line, evaluation_table, progress_bar, summary_table
-from .runs import Result, RunFolder, begin, default_folder, evaluate, look_at, look_at_last, resume
+from .runs import (
+    Result,
+    RunFolder,
+    begin,
+    check,
+    default_folder,
+    evaluate,
+    look_at,
+    look_at_last,
+    make_prior,
+    resume,
+)
 from .settings import DEFAULT_PARTS, PRESETS, RunSettings, parse_setting
-from .specification import resolve
-from .tasks import TASKS
+from .specification import plain_name, resolve
+from .tasks import TASKS, find_task
 from .theory import certify, tradeoff
 
 __all__ = ["main"]
@@ -365,6 +378,55 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _own_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "system", metavar="SYSTEM", help="gymnasium:ID, module:name or file.py:name of a system of your own"
+    )
+    _add_short(parser, "budget", "cost", "data", "simulator")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting; see 'sbsrl train --help'"
+    )
+
+
+def _check_arguments(parser: argparse.ArgumentParser) -> None:
+    _own_arguments(parser)
+    parser.description = f"{parser.description}; plays two cautious episodes of at most 50 steps on it"
+
+
+MARKS = {"wrong": "[bold red]wrong[/]  ", "careful": "[yellow]careful[/]", "fine": "[green]fine[/]   "}
+
+
+def _check(options: argparse.Namespace) -> int:
+    if not is_own(options.system):
+        find_task(options.system)
+        raise UserError(f"{options.system} is a task of this program; check is for systems of your own.")
+    found, console = check(options.system, _changes(options)), Console()
+    for finding in found:
+        console.print(f"{MARKS[finding.kind]}  {escape(finding.text)}", soft_wrap=True, highlight=False)
+    return 2 if any(finding.kind == "wrong" for finding in found) else 0
+
+
+def _prior_arguments(parser: argparse.ArgumentParser) -> None:
+    _own_arguments(parser)
+    parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to (SYSTEM-prior.toml)")
+
+
+def _prior(options: argparse.Namespace) -> int:
+    if not is_own(options.system):
+        find_task(options.system)
+        raise UserError(f"{options.system} is a task of this program, which has priors of its own.")
+    changes = _changes(options)
+    proposal = make_prior(options.system, changes, options.seed)
+    out: Path = options.out or Path(f"{plain_name(options.system)}-prior.toml")
+    proposal.knowledge.write(out)
+    say = partial(Console().print, soft_wrap=True, highlight=False, markup=False)
+    for sentence in proposal.said:
+        say(f"- {sentence}")
+    say(f"{out}: read it, edit it, and use it with 'sbsrl train {options.system} --prior {out}' and the same settings.")
+    return 0
+
+
 def _list(names: dict[str, str]) -> int:
     console, width = Console(), max(map(len, names))
     for name, summary in names.items():
@@ -377,6 +439,10 @@ COMMANDS = {
     "resume": Command("continue a run exactly where it stopped", _resume_arguments, _resume),
     "evaluate": Command("play a learned policy, without learning from it", _evaluate_arguments, _evaluate),
     "plot": Command("draw an episode: states, actions, costs, and what the samples foretold", _plot_arguments, _plot),
+    "check": Command("look for what is wrong with a system of your own", _check_arguments, _check),
+    "prior": Command(
+        "propose what is known of a system of your own, from data or a simulator", _prior_arguments, _prior
+    ),
     "collect": Command("make offline data with a behaviour", _collect_arguments, _collect),
     "certify": Command("what the theory guarantees: samples, tightening, confidence", add_options, _certify),
     "reproduce": Command("make a figure of the paper", _reproduce_arguments, _reproduce),

@@ -21,7 +21,7 @@ from .signals import function
 from .system import OwnSystem
 from .task import mean_of, points_of, traced_signals
 
-__all__ = ["Proposal", "propose"]
+__all__ = ["LARGEST_GP", "Proposal", "explain_belief", "propose"]
 
 MOST_STARTS = 64
 LARGEST_GP = 12
@@ -65,7 +65,7 @@ def propose(
     points = points_of(starts, shape.action_low, shape.action_high, data)
     traced = traced_signals(system, points)
     how = _signals(system, traced, data, said)
-    chosen = _belief(shape, len(how), data, episodes, belief, said)
+    chosen = _belief(shape, data, episodes, belief, said)
     knowledge = Knowledge(
         system=system.spec,
         shape=shape,
@@ -128,21 +128,26 @@ def _signals(system: OwnSystem, traced: tuple[Any, ...], data: Transitions | Non
     return tuple(how)
 
 
-def _belief(
-    shape: Description, signals: int, data: Transitions | None, episodes: int, wanted: str, said: list[str]
-) -> str:
-    size, rows = shape.state_size + shape.action_size, 0 if data is None else len(data.actions)
-    points = rows + episodes * shape.horizon
+def explain_belief(shape: Description, rows: int, episodes: int, wanted: str) -> tuple[str, str]:
+    """Which belief is proposed for so many recorded transitions and episodes to come, and why, in words."""
+    size, points = shape.state_size + shape.action_size, rows + episodes * shape.horizon
     fits = size <= LARGEST_GP and points <= MOST_GP_POINTS
-    chosen = wanted or ("gp" if fits else "ensemble")
     why = f"{size} numbers in observation and action, and {points} transitions with those of {episodes} episodes"
     limits = f"{LARGEST_GP} and {MOST_GP_POINTS}"
     if wanted:
-        said.append(f"The belief is {chosen}, as you say ({why}).")
-    elif fits:
-        said.append(f"The belief is a Gaussian process: {why}, which it can hold (up to {limits}).")
-    else:
-        said.append(f"The belief is an ensemble of networks: {why}, too many for a Gaussian process (up to {limits}).")
+        return wanted, f"The belief is {wanted}, as you say ({why})."
+    if fits:
+        return "gp", f"The belief is a Gaussian process: {why}, which it can hold (up to {limits})."
+    return (
+        "ensemble",
+        f"The belief is an ensemble of networks: {why}, too many for a Gaussian process (up to {limits}).",
+    )
+
+
+def _belief(shape: Description, data: Transitions | None, episodes: int, wanted: str, said: list[str]) -> str:
+    rows = 0 if data is None else len(data.actions)
+    chosen, words = explain_belief(shape, rows, episodes, wanted)
+    said.append(words)
     if chosen == "ensemble" and rows < FEWEST_FOR_NETWORKS:
         said.append(
             f"Networks learn little from {rows} transitions; record {FEWEST_FOR_NETWORKS} or more, or plan shorter "

@@ -32,9 +32,9 @@ class OwnSystem:
     spec: str
     settings: OwnSettings
 
-    def open(self) -> "DressedEnv":
-        """Connects to it. Nothing is reset."""
-        return DressedEnv(self._bare(), Sources.of(self.settings))
+    def open(self, watched: Callable[[Env], Env] = lambda env: env) -> "DressedEnv":
+        """Connects to it. Nothing is reset. A bystander may be put between the system and its dress."""
+        return DressedEnv(watched(self._bare()), Sources.of(self.settings))
 
     def _bare(self) -> Env:
         if self.spec.startswith(GYMNASIUM):
@@ -132,6 +132,3 @@ class DressedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             return np.array(observation, np.float64).reshape(-1)
         except FAILURES as error:
             raise Fault(f"the observation cannot be read as numbers: {describe(error)}") from error
-
-
-Opener = Callable[[], DressedEnv]

@@ -9,7 +9,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import CellType, FunctionType, MappingProxyType, MethodType
+from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
 import jax
@@ -121,7 +121,7 @@ def translated(function: Callable[..., Any], depth: int = DEPTH) -> Callable[...
     if not isinstance(function, FunctionType) or not depth:
         return None
     names = {**function.__globals__}
-    used = set(function.__code__.co_names) | {name for code in _codes(function) for name in code.co_names}
+    used = {name for code in _codes(function.__code__) for name in code.co_names}
     for name in used:
         if name in names:
             names[name] = _replaced(names[name], depth)
@@ -133,9 +133,9 @@ def translated(function: Callable[..., Any], depth: int = DEPTH) -> Callable[...
     return copy
 
 
-def _codes(function: FunctionType) -> list[Any]:
-    """The code of functions that are defined within one."""
-    return [constant for constant in function.__code__.co_consts if inspect.iscode(constant)]
+def _codes(code: CodeType) -> list[CodeType]:
+    """The code, and that of functions that are defined within it."""
+    return [code, *(inner for each in code.co_consts if inspect.iscode(each) for inner in _codes(each))]
 
 
 def _content(cell: CellType) -> Any:
@@ -150,10 +150,11 @@ def _replaced(thing: Any, depth: int) -> Any:
     if thing is np or thing is math:
         return _Numpy() if thing is np else _Math()
     home, name = str(getattr(thing, "__module__", "")), str(getattr(thing, "__name__", ""))
-    if isinstance(thing, FunctionType) and not home.startswith(("jax", "numpy")):
+    package = home.partition(".")[0]
+    if isinstance(thing, FunctionType) and package not in {"jax", "numpy"}:
         return translated(thing, depth - 1) or thing
-    if callable(thing) and (isinstance(thing, np.ufunc) or home.startswith("numpy")):
+    if callable(thing) and (isinstance(thing, np.ufunc) or package == "numpy"):
         return getattr(_Numpy(), name) if hasattr(jnp, name) else thing
     if callable(thing) and home == "math":
-        return getattr(_Math(), name)
+        return getattr(_Math(), name, thing)
     return thing

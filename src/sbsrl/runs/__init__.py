@@ -1,24 +1,29 @@
 """Runs on disk: folder, checkpoint, resume, and looking at them again."""
 
 from .begin import begin, default_folder, resume
+from .check import Finding, check
 from .evaluate import evaluate
 from .folder import RunFolder
 from .load import load
 from .look import look_at, look_at_last
+from .prior import make_prior
 from .train import Halted, Result, train
 from .view import RunView
 
 __all__ = [
+    "Finding",
     "Halted",
     "Result",
     "RunFolder",
     "RunView",
     "begin",
+    "check",
     "default_folder",
     "evaluate",
     "load",
     "look_at",
     "look_at_last",
+    "make_prior",
     "resume",
     "train",
 ]

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
+import gymnasium
 import jax
 import numpy as np
 
@@ -28,7 +29,16 @@ from ..systems.faults import STEP_TIMEOUT
 from ..transitions import Transitions
 from ..validation import Kind, Numbers, kinds
 
-__all__ = ["FIRST_EPISODES", "Asked", "asked_of", "first_episodes", "joined", "proposal_of"]
+__all__ = [
+    "FIRST_EPISODES",
+    "UNLIMITED",
+    "Asked",
+    "asked_of",
+    "first_episode",
+    "first_episodes",
+    "joined",
+    "proposal_of",
+]
 
 FIRST_EPISODES = len(STRENGTHS)
 
@@ -53,11 +63,20 @@ class Asked:
         return not self.data and (large or not (settings.simulator and settings.start))
 
 
-def asked_of(spec: str, changes: Mapping[str, Any]) -> Asked:
-    """What the changes of settings say of a system; it is opened for its shape, and not reset."""
+UNLIMITED = 1e30
+"""A budget where none was given and none is needed."""
+
+
+def asked_of(spec: str, changes: Mapping[str, Any], priced: bool = True) -> Asked:
+    """What the changes of settings say of a system; it is opened for its shape, and not reset.
+
+    Without a budget for each cost it is refused, unless it need not be `priced`.
+    """
     settings, run = _own_settings(changes), kinds(RunSettings)
     system = OwnSystem(spec, settings)
     budgets = _value(changes, "budget", Numbers(), None)
+    if budgets is None and not priced:
+        budgets = (UNLIMITED,) * len(settings.cost)
     if budgets is None:
         raise UserError(f"the budget of {spec} is yours to say: how much may an episode cost? Give budget=...")
     costs = settings.priced(budgets)
@@ -100,26 +119,31 @@ def first_episodes(asked: Asked, seed: int, done: int) -> Iterator[Played]:
 
     All their randomness follows from the seed. Raises ResetFault, and Interrupted, as any episode does.
     """
-    base, shape = _base(asked), asked.shape
+    with closing(asked.system.open()) as env:
+        for i in range(done, FIRST_EPISODES):
+            played = first_episode(asked, env, i, seed, asked.shape.horizon)
+            yield played
+            if played.episode.ended == "fault":
+                return
+
+
+def first_episode(asked: Asked, env: gymnasium.Env[Any, Any], number: int, seed: int, steps: int) -> Played:
+    """The cautious episode of that number on an opened system, of at most so many steps."""
+    base, shape, settings = _base(asked), asked.shape, asked.system.settings
     guard = Guard(
         state_size=shape.state_size,
         costs=len(asked.costs),
         step_timeout=asked.step_timeout,
-        safe_action=asked.system.settings.safe_action or None,
+        safe_action=settings.safe_action or None,
         state_names=shape.state_names,
         fallback=base.policy if isinstance(base.policy, Fallback) else None,
         action_limits=tuple(zip(shape.action_low, shape.action_high, strict=True)),
-        region=asked.system.settings.region(shape.state_size),
+        region=settings.region(shape.state_size),
     )
-    with closing(asked.system.open()) as opened:
-        env: Any = opened if base.trusted else EarlyEnd(opened, asked.costs)
-        for i in range(done, FIRST_EPISODES):
-            key = jax.random.fold_in(jax.random.key(seed), 2**30 + i)
-            policy = Cautious(base.policy, shape.action_low, shape.action_high, asked.costs, STRENGTHS[i], seed_of(key))
-            played = run_episode(env, policy, seed_of(key), key, shape.horizon, guard=guard)
-            yield played
-            if played.episode.ended == "fault":
-                return
+    key = jax.random.fold_in(jax.random.key(seed), 2**30 + number)
+    policy = Cautious(base.policy, shape.action_low, shape.action_high, asked.costs, STRENGTHS[number], seed_of(key))
+    system = env if base.trusted else EarlyEnd(env, asked.costs)
+    return run_episode(system, policy, seed_of(key), key, steps, guard=guard)
 
 
 def _base(asked: Asked) -> _Base:
