@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .methods import METHODS
     from .offline import OfflineData, collect
     from .policy import Controller
-    from .runs import Halted, Result, RunFolder, evaluate, load, resume
+    from .runs import Halted, Result, RunFolder, evaluate, export, load, resume
     from .tasks import TASKS, make_task
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "UserError",
     "collect",
     "evaluate",
+    "export",
     "learn",
     "load",
     "make_task",
@@ -45,6 +46,7 @@ _MODULES = {
     "UserError": "errors",
     "collect": "offline",
     "evaluate": "runs",
+    "export": "runs",
     "learn": "api",
     "load": "runs",
     "make_task": "tasks",

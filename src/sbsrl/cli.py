@@ -39,6 +39,7 @@ from .runs import (
     check,
     default_folder,
     evaluate,
+    export,
     look_at,
     look_at_last,
     make_prior,
@@ -378,6 +379,24 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
+    parser.add_argument(
+        "--out", type=Path, metavar="PATH", help="where to (DIR/policy.onnx, for a planner the folder DIR-policy)"
+    )
+
+
+def _export(options: argparse.Namespace) -> int:
+    written = export(options.folder, options.out)
+    how = (
+        "all that the planner needs; its README.md says how to use it"
+        if written.error is None
+        else f"differs from the original by at most {written.error:.1e} of the range of actions"
+    )
+    Console().print(f"{written.path}: {how}", soft_wrap=True, highlight=False, markup=False)
+    return 0
+
+
 def _own_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "system", metavar="SYSTEM", help="gymnasium:ID, module:name or file.py:name of a system of your own"
@@ -439,6 +458,7 @@ COMMANDS = {
     "resume": Command("continue a run exactly where it stopped", _resume_arguments, _resume),
     "evaluate": Command("play a learned policy, without learning from it", _evaluate_arguments, _evaluate),
     "plot": Command("draw an episode: states, actions, costs, and what the samples foretold", _plot_arguments, _plot),
+    "export": Command("write a learned policy where it can stand alone, networks as ONNX", _export_arguments, _export),
     "check": Command("look for what is wrong with a system of your own", _check_arguments, _check),
     "prior": Command(
         "propose what is known of a system of your own, from data or a simulator", _prior_arguments, _prior

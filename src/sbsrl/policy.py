@@ -6,12 +6,12 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from ._jax import EXACT
 from .types import Action, PRNGKey, State
 
-__all__ = ["Controller", "Metrics", "Observant", "Policy", "told"]
+__all__ = ["Controller", "Memoryless", "Metrics", "Observant", "Policy", "told"]
 
 Metrics = Mapping[str, Any]
 """What a policy can say of a decision: scalars by name. The ledger has their mean over the episode."""
@@ -36,6 +36,15 @@ class Observant(Policy, Protocol):
 
     def observe(self, state: Any, reward: float, costs: Float[np.ndarray, " k"]) -> Any:
         """The state for the next step, after what the step of the last action earned and cost."""
+        ...
+
+
+@runtime_checkable
+class Memoryless(Policy, Protocol):
+    """A policy that is a function of the state alone, which can stand without this program."""
+
+    def actions(self, x: Float[Array, "n dx"]) -> Float[Array, "n da"]:
+        """The actions at these states, in single precision."""
         ...
 
 

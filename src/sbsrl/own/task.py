@@ -74,6 +74,7 @@ def mean_of(
     if not system.settings.simulator:
         raise UserError("the prior's mean is 'simulator', and no simulator was given; give it, or set mean = \"stay\".")
     simulator = function(system.settings.simulator, "simulator")
+    ask(simulator, starts, shape.action_low, shape.action_high, 1, 1)  # refuses one that does not answer
     traced = traceable(simulator, [point[:2] for point in points])
     if traced is not None:
         return lambda x, a: traced(x, a).reshape(x.shape).astype(x.dtype), "the simulator is used as it is"

@@ -3,6 +3,7 @@
 from .begin import begin, default_folder, resume
 from .check import Finding, check
 from .evaluate import evaluate
+from .export import export
 from .folder import RunFolder
 from .load import load
 from .look import look_at, look_at_last
@@ -20,6 +21,7 @@ __all__ = [
     "check",
     "default_folder",
     "evaluate",
+    "export",
     "load",
     "look_at",
     "look_at_last",

@@ -1,4 +1,4 @@
-"""`sbsrl prior`: what is known of a user's system, from data or a simulator, and what it means for the first episode."""
+"""`sbsrl prior`: what is known of a user's system, from data or a simulator, and what that means for episode 0."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -56,6 +56,9 @@ class NetworkPolicy(eqx.Module):
     def act(self, x: State, state: tuple[()], key: PRNGKey) -> tuple[Action, tuple[()], Metrics]:
         return _act(self, x), (), {}
 
+    def actions(self, x: Float[Array, "n dx"]) -> Float[Array, "n da"]:
+        return act(self.network, self.units, x)
+
 
 @eqx.filter_jit
 def _act(policy: NetworkPolicy, x: State) -> Action:
