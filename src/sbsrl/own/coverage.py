@@ -50,7 +50,7 @@ def held_out(
         for e in taken:
             random[begins[e] : begins[e + 1]] = True
     else:  # too few episodes to do without one: stretches of rows
-        random = (np.arange(n) // max(n // 20, 1)) % 5 == 2
+        random = (np.arange(n) // max(n // 20, 1)) % 5 == min(2, n - 1)
     distance = np.sum(((inputs - np.median(inputs, axis=0)) / lengths) ** 2, axis=1)
     return {"random": random, "outermost": distance >= np.quantile(distance, 1 - HELD_OUT)}
 

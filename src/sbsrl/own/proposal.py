@@ -17,6 +17,7 @@ from .description import Description
 from .distillation import ask
 from .fitting import fit_numbers
 from .knowledge import GPNumbers, Knowledge, MethodNumbers
+from .settings import INFO
 from .signals import function
 from .system import OwnSystem
 from .task import mean_of, points_of, traced_signals
@@ -61,6 +62,8 @@ def propose(
 ) -> Proposal:
     """A prior for a system of this shape, with data or a simulator; `belief` insists on one."""
     said: list[str] = []
+    if data is None and not system.settings.simulator:
+        raise UserError("nothing says how the system moves: give recorded data, or simulator=...")
     starts = _starts(system, shape, data)
     points = points_of(starts, shape.action_low, shape.action_high, data)
     traced = traced_signals(system, points)
@@ -107,7 +110,7 @@ def _starts(system: OwnSystem, shape: Description, data: Transitions | None) -> 
 def _signals(system: OwnSystem, traced: tuple[Any, ...], data: Transitions | None, said: list[str]) -> tuple[str, ...]:
     """For reward and each cost whether it is known or learned."""
     names = ("reward", *(f"cost '{name}'" for name, _ in system.settings.costs))
-    given = (bool(system.settings.reward), *(not word.startswith("info") for _, word in system.settings.costs))
+    given = (bool(system.settings.reward), *(word.partition(":")[0] != INFO for _, word in system.settings.costs))
     how = []
     for name, each, is_function in zip(names, traced, given, strict=True):
         how.append("known" if each is not None else "learned")

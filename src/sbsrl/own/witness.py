@@ -39,7 +39,10 @@ class Witness(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _note(self, observation: Any, when: str) -> None:
         space = getattr(self.env, "observation_space", None)
-        if space is not None and not space.contains(observation):
+        if space is None:
+            return
+        plain = isinstance(space, gymnasium.spaces.Box) and not isinstance(observation, np.ndarray)
+        if plain or not space.contains(observation):  # a Box casts what is no array, and warns
             self.outside.append(f"{when}: {_why(space, observation)}")
 
 
@@ -53,7 +56,7 @@ def _why(space: Any, observation: Any) -> str:
         return f"its shape is {observation.shape}, not {space.shape}"
     if not np.can_cast(observation.dtype, space.dtype):
         return f"it is {observation.dtype}, and {space.dtype} is declared"
-    beyond = np.flatnonzero((observation < space.low).ravel() | (observation > space.high).ravel())
+    beyond = np.flatnonzero(~((observation >= space.low) & (observation <= space.high)))  # NaN is neither
     i = int(beyond[0]) if len(beyond) else 0
     low, high, value = (float(np.asarray(part).ravel()[i]) for part in (space.low, space.high, observation))
     return f"number {i} is {value:g}, not between {low:g} and {high:g}"

@@ -81,8 +81,9 @@ def _played(asked: Asked) -> tuple[Witness, Played, Played]:
         bystanders.append(Witness(env))
         return bystanders[-1]
 
+    steps = min(STEPS, asked.shape.horizon)
     with closing(asked.system.open(watched)) as env:
-        first, second = (first_episode(asked, env, 0, SEED, STEPS) for _ in range(2))
+        first, second = (first_episode(asked, env, 0, SEED, steps) for _ in range(2))
     return bystanders[0], first, second
 
 

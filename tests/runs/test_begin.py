@@ -1,0 +1,213 @@
+"""Runs of a user's own system: met, learned, stopped and resumed."""
+
+import json
+
+import defects
+import numpy as np
+import pytest
+import rail
+
+import sbsrl
+from sbsrl import Halted, RunFolder, UserError
+from sbsrl.own import names
+from sbsrl.own.wording import in_words
+from sbsrl.runs import begin, resume
+from sbsrl.transitions import Transitions
+
+FIRST = 5
+"""First episodes where nothing is known."""
+
+
+SMALL = {
+    **rail.TASK,
+    "episodes": 2,
+    "samples": 3,
+    "candidates": 32,
+    "elites": 4,
+    "iterations": 2,
+    "horizon": 6,
+    "features": 32,
+}
+
+
+@pytest.fixture
+def settings():
+    return dict(SMALL)
+
+
+def ledger(folder):
+    return [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
+
+
+def stop():
+    """As Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+class TestUnknown:
+    """A system of which nothing is known."""
+
+    @pytest.fixture(scope="class")
+    def run(self, tmp_path_factory):
+        return sbsrl.learn(rail, seed=3, out=tmp_path_factory.mktemp("own") / "run", **SMALL)
+
+    def test_first_episodes_have_the_first_lines_of_the_ledger(self, run):
+        lines = ledger(run.folder)
+        assert [(line["episode"], line["phase"]) for line in lines[:FIRST]] == [(i, "prior") for i in range(-5, 0)]
+        assert [line["episode"] for line in lines[FIRST:]] == [0, 1, 2]
+        assert [line["line"] for line in lines] == list(range(len(lines)))
+        assert all(line["safe"] for line in lines)
+
+    def test_the_folder_has_what_was_found_out(self, run):
+        assert run.config["settings"]["run"]["prior"] == "prior.toml"
+        assert run.config["settings"]["run"]["data"] == "offline.npz"
+        assert run.config["first_episodes"] == FIRST
+        text = (run.folder / "prior.toml").read_text()
+        assert 'states = ["place"]' in text
+        played = sum(line["steps"] for line in ledger(run.folder)[:FIRST])
+        assert len(np.load(run.folder / "offline.npz")["actions"]) == played
+
+    def test_a_loaded_run_gives_the_same_policy(self, run):
+        loaded, x = sbsrl.load(run.folder), [0.3]
+        run.policy.reset()
+        np.testing.assert_array_equal(loaded.policy(x), run.policy(x))
+        assert len(loaded.records) == len(run.records)
+
+    def test_it_learned_that_going_right_pays(self, run):
+        run.policy.reset()
+        assert run.policy([0.0])[0] > 0.3
+
+    def test_it_is_named_by_where_it_can_be_found(self, run):
+        assert run.config["task"] == "rail:"
+        assert run.config["settings"]["task"]["cost"] == ["rail:place"]
+
+
+def test_a_run_that_is_killed_while_it_gets_to_know_the_system_goes_on_exactly(tmp_path, settings, left, listens):
+    whole = sbsrl.learn(rail, out=tmp_path / "whole", **settings)
+    task, changes = in_words(rail, settings)
+    observer = listens()
+    observer.note = lambda text: observer.notes.append(text) or (len(observer.notes) == 3 and stop())
+    with pytest.raises(KeyboardInterrupt):
+        begin(task, "sbsrl", 0, "cpu", changes, tmp_path / "cut", observer)
+    assert [line["episode"] for line in ledger(tmp_path / "cut")] == [-5, -4, -3]
+    assert "asked" in RunFolder.open(tmp_path / "cut").config
+    with pytest.raises(UserError, match=r"has no learner yet; continue it with 'sbsrl resume"):
+        sbsrl.load(tmp_path / "cut")
+    resume(tmp_path / "cut")
+    assert left(tmp_path / "cut") == left(whole.folder)
+    assert RunFolder.open(tmp_path / "cut").config == whole.config
+
+
+def test_a_run_that_is_interrupted_later_goes_on_exactly(tmp_path, settings, left, interrupts):
+    whole = sbsrl.learn(rail, out=tmp_path / "whole", **settings)
+    task, changes = in_words(rail, settings)
+    with pytest.raises(KeyboardInterrupt):
+        begin(task, "sbsrl", 0, "cpu", changes, tmp_path / "cut", interrupts(rail.STEPS + 3))
+    resume(tmp_path / "cut")
+    assert left(tmp_path / "cut") == left(whole.folder)
+
+
+def test_objects_without_a_name_are_named_again_to_resume(tmp_path, settings, left):
+    env = defects.Sound()
+    given = {**settings, "cost": lambda x, a, y: abs(y[1]), "budget": 5.0}
+    given.pop("reward")
+    whole = sbsrl.learn(env, out=tmp_path / "run", **given)
+    lines = left(whole.folder).ledger
+    assert whole.config["task"].startswith("local:system-")
+    again = resume(tmp_path / "run", system=env, cost=given["cost"])
+    assert left(again.folder).ledger == lines
+    with pytest.raises(UserError, match=r"^2 objects were given as cost, and the run began with 1 that have no name"):
+        resume(tmp_path / "run", system=env, cost=[abs, abs])
+
+
+def test_what_is_an_object_of_another_program_is_said(tmp_path, settings, monkeypatch):
+    run = sbsrl.learn(defects.Sound(), out=tmp_path / "run", **{**settings, "cost": "info", "budget": 5.0})
+    monkeypatch.setattr(names, "_KNOWN", {})
+    with pytest.raises(UserError, match=r"the system was an object of the program .* sbsrl.resume\(DIR, system=...\)"):
+        resume(run.folder)
+
+
+def test_with_a_simulator_and_a_start_nothing_is_played_beforehand(settings):
+    run = sbsrl.learn(rail, **settings, simulator=rail.simulator, start=[0.0])
+    assert [record.episode for record in run.records] == [0, 1, 2]
+    assert run.experiment.task.prior.data is None
+
+
+def test_recorded_data_are_copied_into_the_folder(tmp_path, settings, left):
+    rng, rows = np.random.default_rng(0), []
+    for _ in range(3):
+        x = rail.reset(rng)
+        for _ in range(rail.STEPS):
+            a = rng.uniform(-1, 1, 1)
+            rows.append((x, a, y := rail.step(x, a, rng)))
+            x = y
+    states, actions, after = (np.array(part) for part in zip(*rows, strict=True))
+    np.savez(tmp_path / "recorded.npz", states=states, actions=actions, next_states=after)
+    run = sbsrl.learn(rail, out=tmp_path / "run", data=tmp_path / "recorded.npz", **settings)
+    assert [record.episode for record in run.records] == [0, 1, 2]
+    (tmp_path / "recorded.npz").unlink()
+    before = left(run.folder)
+    assert left(resume(run.folder).folder) == before
+    same = Transitions(states, actions, after, np.zeros(24), np.zeros((24, 1)), np.zeros(24, bool))
+    in_memory = sbsrl.learn(rail, data=same, **settings)
+    assert [record.reward for record in in_memory.records] == [record.reward for record in run.records]
+
+
+def test_several_costs_have_budgets_of_their_own(settings):
+    costs = {"place": rail.place, "effort": rail.effort}
+    given = {**settings, "cost": costs, "budget": {"place": 1.2, "effort": 3.0}, "aggregation": ["statewise", "sum"]}
+    run = sbsrl.learn(rail, **given)
+    assert [(c.name, c.budget, c.aggregation) for c in run.experiment.task.costs] == [
+        ("place", 1.2, "statewise"),
+        ("effort", 3.0, "sum"),
+    ]
+    assert all(record.safe for record in run.records)
+    assert {"cost/place", "cost/effort"} <= set(run.records[-1].metrics)
+
+
+class TestRefused:
+    """What cannot work gets one line, and nothing is lost."""
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"budget": None}, r"^the budget of rail: is yours to say: how much may an episode cost\? Give budget="),
+            ({"budget": (1.0, 2.0)}, r"^2 budgets were given for 1 costs \(place\); give one for each"),
+            ({"steps": 0}, r"^rail: does not say how many steps an episode has; give steps"),
+            ({"cost": "rail:nothing"}, r"^the cost rail:nothing: rail has no 'nothing'; it has "),
+            ({"simulator": "nowhere:f", "start": [0.0]}, r"^the simulator nowhere:f: there is no module 'nowhere'"),
+            ({"data": "no.csv"}, r"no\.csv"),
+        ],
+    )
+    def test_before_anything_is_played(self, tmp_path, settings, changes, said):
+        given = {name: value for name, value in {**settings, **changes}.items() if value is not None}
+        with pytest.raises(UserError, match=said):
+            sbsrl.learn(rail, out=tmp_path / "run", **given)
+
+    def test_a_budget_below_what_doing_nothing_costs(self, tmp_path, settings):
+        with pytest.raises(
+            Halted, match=r"^every first episode cost more than the budget of place, -1: at least .* Raise"
+        ):
+            sbsrl.learn(rail, out=tmp_path / "run", **{**settings, "budget": -1.0})
+        assert len(ledger(tmp_path / "run")) == FIRST
+
+    def test_a_system_that_fails_halts_the_run_and_what_was_played_is_kept(self, tmp_path, settings):
+        given = {**settings, "cost": "info", "budget": 5.0}
+        given.pop("reward")
+        with pytest.raises(
+            Halted, match=r"^a first episode was cut short: the observation at step 4 is not finite.*resume"
+        ):
+            sbsrl.learn(defects.NanObservation, out=tmp_path / "run", **given)
+        (line,) = ledger(tmp_path / "run")
+        assert (line["episode"], line["ended"], line["steps"]) == (-5, "fault", 3)
+
+    def test_a_system_that_cannot_be_reset(self, settings):
+        with pytest.raises(Halted, match=r"^the system cannot begin a first episode: the reset raised ConnectionError"):
+            sbsrl.learn(defects.RaisesAtReset, **{**settings, "cost": "info"})
+
+    def test_leaving_the_region_stops_an_episode_at_once(self, tmp_path, settings):
+        region = {"region_low": [-0.06], "region_high": [0.06], "safe_action": [0.0]}
+        said = r"place is .*, outside the allowed region from -0\.06 to 0\.06; the safe action was sent"
+        with pytest.raises(Halted, match=said):
+            sbsrl.learn(rail, out=tmp_path / "run", **settings, **region)
+        assert ledger(tmp_path / "run")[-1]["ended"] == "fault"
