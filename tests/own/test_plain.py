@@ -19,7 +19,7 @@ def step(x, a, rng):
 
 
 def opened(pair=None, **options):
-    env = PlainEnv(pair or Pair(reset, step), **{"low": [-1.0], "high": [1.0], **options})
+    env = PlainEnv(pair or Pair(reset, step), **{"low": [-1.0], "high": [1.0], "states": 2, **options})
     env.reset(seed=3)
     return env
 
@@ -116,13 +116,13 @@ def test_limits_that_nobody_says_are_asked_for(limits):
         opened(**limits)
 
 
-def test_the_size_is_that_of_the_names_else_of_the_first_state():
-    assert opened().observation_space.shape == (2,)
-    assert opened(states=2).observation_space.shape == (2,)
+def test_the_size_is_that_of_the_names_and_nothing_is_reset_to_find_it_out():
     never = Pair(lambda rng: pytest.fail("it was reset"), step, states=("a", "b", "c"))
     assert PlainEnv(never, -1.0, 1.0).observation_space.shape == (3,)
+    with pytest.raises(UserError, match=r"^the system does not say what its observations are; give state_names"):
+        PlainEnv(Pair(reset, step), -1.0, 1.0)
 
 
 def test_a_step_before_the_first_reset_is_refused():
     with pytest.raises(gymnasium.error.ResetNeeded):
-        PlainEnv(Pair(reset, step), -1.0, 1.0).step(np.zeros(1))
+        PlainEnv(Pair(reset, step), -1.0, 1.0, 2).step(np.zeros(1))

@@ -6,13 +6,15 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from sbsrl.costs import Cost
 from sbsrl.errors import UserError
-from sbsrl.own import proposal
+from sbsrl.own import gp_proposal
 from sbsrl.own.description import Description
 from sbsrl.own.fitting import Fitted
+from sbsrl.own.gp_proposal import ASSUMED_ERROR
 from sbsrl.own.names import name_of
 from sbsrl.own.plain import Pair
-from sbsrl.own.proposal import ASSUMED_ERROR, LARGEST_GP, MOST_STARTS, explain_belief, propose
+from sbsrl.own.proposal import LARGEST_GP, MOST_STARTS, explain_belief, propose
 from sbsrl.own.settings import OwnSettings
 from sbsrl.own.system import OwnSystem
 from sbsrl.own.task import make_own_task
@@ -20,6 +22,7 @@ from sbsrl.transitions import Transitions
 
 SHAPE = Description(("angle", "speed"), (-1.0,), (1.0,), 16, ("push",))
 NOISE = 0.002
+BUDGET = (Cost("swing", 3.0, "sum"),)
 
 
 def truth(x, a):
@@ -79,17 +82,17 @@ def has(proposal, *beginnings):
 
 @pytest.fixture(scope="module")
 def from_data():
-    return propose(rig(), SHAPE, DATA, (3.0,))
+    return propose(rig(), SHAPE, DATA, BUDGET)
 
 
 @pytest.fixture(scope="module")
 def from_both():
-    return propose(rig(simulator=model), SHAPE, DATA, (3.0,))
+    return propose(rig(simulator=model), SHAPE, DATA, BUDGET)
 
 
 @pytest.fixture(scope="module")
 def from_simulator():
-    return propose(rig(simulator=model, start=(0.1, 0.0)), SHAPE, None, (3.0,))
+    return propose(rig(simulator=model, start=(0.1, 0.0)), SHAPE, None, BUDGET)
 
 
 def test_data_say_how_far_a_step_leads_and_where_episodes_begin(from_data):
@@ -127,7 +130,7 @@ def test_held_out_data_are_foretold(from_data):
 def test_how_carefully_the_problem_is_posed_follows_from_horizon_and_budget(from_data):
     """16 steps of two outputs, each ln(1 + 4) / 2 nats: 25.75, with two digits."""
     method = from_data.knowledge.method
-    assert (method.samples, method.tightening, method.exploration_threshold) == (30, (0.06,), 26.0)
+    assert (method.samples, method.tightening, method.exploration_threshold) == (30, (0.09,), 26.0)
 
 
 def test_a_task_can_be_made_of_it(from_data):
@@ -161,20 +164,20 @@ def fixed(monkeypatch, scale, noise=0.05):
     found = lambda inputs, residuals, floor, seed: Fitted(  # noqa: E731
         (scale,) * residuals.shape[1], "squared-exponential", ((1.0, 1.0, 2.0),), (noise,), 0.0
     )
-    monkeypatch.setattr(proposal, "fit_numbers", found)
+    monkeypatch.setattr(gp_proposal, "fit_numbers", found)
 
 
 def test_what_must_be_learned_is_an_output_of_its_own(monkeypatch):
     fixed(monkeypatch, 1.0)
     system = rig(cost=("info:heat",), reward="")
-    found = propose(system, SHAPE, DATA, (3.0,))
+    found = propose(system, SHAPE, DATA, BUDGET)
     assert (found.knowledge.reward, found.knowledge.costs) == ("learned", ("learned",))
     assert len(found.knowledge.gp.scale) == 4
     assert has(
         found, "The reward is what the system reports, so it is learned", "The cost 'heat' is what the system rep"
     )
     assert make_own_task(system, found.knowledge, (3.0,), DATA).state_size == 4
-    branched = propose(rig(cost=(branching,)), SHAPE, DATA, (3.0,))
+    branched = propose(rig(cost=(branching,)), SHAPE, DATA, BUDGET)
     assert (branched.knowledge.reward, branched.knowledge.costs) == ("known", ("learned",))
     assert has(branched, "The cost 'branching' is a function that cannot be traced (it branches on values")
 
@@ -184,16 +187,16 @@ def test_a_module_whose_name_begins_with_info_is_a_module(monkeypatch):
     module = ModuleType("infosystem")
     module.price = branching
     monkeypatch.setitem(sys.modules, "infosystem", module)
-    found = propose(rig(cost=("infosystem:price",)), SHAPE, DATA, (3.0,))
+    found = propose(rig(cost=("infosystem:price",)), SHAPE, DATA, BUDGET)
     assert has(found, "The cost 'price' is a function that cannot be traced")
 
 
 def test_an_overconfident_fit_is_stretched_until_it_holds_what_it_was_not_shown(monkeypatch):
     """A scale of a third of what it should be; all outputs are stretched by the same number."""
     fixed(monkeypatch, 0.1, noise=0.02)
-    found = propose(rig(), SHAPE, DATA, (3.0,))
+    found = propose(rig(), SHAPE, DATA, BUDGET)
     (stretched,) = set(found.knowledge.gp.scale)
-    assert 1 < stretched / 0.1 < proposal.MOST_STRETCH
+    assert 1 < stretched / 0.1 < gp_proposal.MOST_STRETCH
     assert found.knowledge.found["stretched"] == pytest.approx(stretched / 0.1, rel=1e-12)
     assert min(found.knowledge.found[f"coverage_{how}"]["0.95"] for how in ("random", "outermost")) >= 0.9
     assert has(found, "On data that were held out", "That is too few, so the scale was multiplied by ")
@@ -201,35 +204,63 @@ def test_an_overconfident_fit_is_stretched_until_it_holds_what_it_was_not_shown(
 
 def test_data_that_contradict_every_fit_are_a_warning(monkeypatch):
     fixed(monkeypatch, 1e-4)
-    found = propose(rig(), SHAPE, DATA, (3.0,))
+    found = propose(rig(), SHAPE, DATA, BUDGET)
     assert found.knowledge.gp.scale == pytest.approx((6e-4, 6e-4))
     assert has(found, "That is too few", "Even so the data contradict it: they jump", "An episode counts as exploring")
 
 
 def test_what_never_changes_in_the_data_is_said(monkeypatch):
     fixed(monkeypatch, 1.0)
-    found = propose(rig(), SHAPE, DATA._replace(actions=np.full((80, 1), 0.5)), (3.0,))
+    found = propose(rig(), SHAPE, DATA._replace(actions=np.full((80, 1), 0.5)), BUDGET)
     assert has(found, "In these data push never changes: nothing can be said of its effect.")
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_hardly_any_data_make_a_prior_all_the_same(monkeypatch, rows):
     fixed(monkeypatch, 1.0)
-    found = propose(rig(), SHAPE, Transitions(*(part[:rows] for part in DATA)), (3.0,))
+    found = propose(rig(), SHAPE, Transitions(*(part[:rows] for part in DATA)), BUDGET)
     assert not any("nan" in sentence for sentence in found.said)
 
 
 def test_the_starts_are_not_too_many(monkeypatch):
     fixed(monkeypatch, 1.0)
-    assert len(propose(rig(), SHAPE, recorded(episodes=70, steps=2), (3.0,)).knowledge.starts) == MOST_STARTS
-    given = propose(rig(start=(1.0, 2.0)), SHAPE, DATA, (3.0,)).knowledge.starts
+    assert len(propose(rig(), SHAPE, recorded(episodes=70, steps=2), BUDGET).knowledge.starts) == MOST_STARTS
+    given = propose(rig(start=(1.0, 2.0)), SHAPE, DATA, BUDGET).knowledge.starts
     assert given == ((1.0, 2.0),)  # what the user says comes first
 
 
-@pytest.mark.parametrize(("budget", "tightening"), [(3.0, 0.06), (-2.0, 0.04), (0.0, 1e-3), (123.0, 2.5)])
-def test_plans_stay_below_the_budget_by_a_share_of_it(monkeypatch, budget, tightening):
+@pytest.mark.parametrize(("budget", "tightening"), [(3.0, 0.09), (0.0, 1e-3), (123.0, 3.7)])
+def test_plans_stay_below_the_budget_of_a_sum_by_a_share_of_it(monkeypatch, budget, tightening):
     fixed(monkeypatch, 1.0)
-    assert propose(rig(), SHAPE, DATA, (budget,)).knowledge.method.tightening == (tightening,)
+    priced = (Cost("swing", budget, "sum"),)
+    assert propose(rig(), SHAPE, DATA, priced).knowledge.method.tightening == (tightening,)
+
+
+def test_where_every_step_counts_it_is_a_share_of_the_way_from_the_lowest_cost(monkeypatch):
+    """A temperature of at least 280 that may be 300: 0.03 of 20."""
+    fixed(monkeypatch, 1.0)
+    data = DATA._replace(costs=280 + np.arange(len(DATA.actions), dtype=float)[:, None])
+    priced = (Cost("heat", 300.0, "statewise"),)
+    assert propose(rig(), SHAPE, data, priced).knowledge.method.tightening == (0.6,)
+
+
+def test_data_in_which_nothing_moves_are_refused():
+    with pytest.raises(UserError, match=r"^in these data nothing moves, so that nothing can be learned"):
+        propose(rig(), SHAPE, DATA._replace(next_states=DATA.states), BUDGET)
+
+
+def test_a_learned_cost_that_was_never_seen_to_change_is_a_warning(monkeypatch):
+    fixed(monkeypatch, 1.0)
+    silent = DATA._replace(costs=np.zeros((len(DATA.actions), 1)))
+    found = propose(rig(cost=("info",)), SHAPE, silent, (Cost("cost", 3.0),))
+    assert has(found, "In these data the cost 'cost' is always the same: until it is seen to change")
+
+
+def test_learned_signals_are_expected_to_be_what_they_were_on_average(monkeypatch):
+    fixed(monkeypatch, 1.0)
+    data = DATA._replace(costs=20 + DATA.states[:, :1])
+    known = propose(rig(cost=("info",)), SHAPE, data, (Cost("cost", 3.0),)).knowledge
+    np.testing.assert_allclose(known.gp.signal_means, [20 + DATA.states[:, 0].mean()])
 
 
 # which belief
@@ -240,7 +271,7 @@ def test_large_systems_and_much_data_get_networks():
     large = Description(tuple(f"x{i}" for i in range(size)), (-1.0,), (1.0,), 10, ("u",))
     zeros = np.zeros((20, size))
     data = Transitions(zeros, np.zeros((20, 1)), zeros, np.zeros(20), np.zeros((20, 1)), np.zeros(20, bool))
-    found = propose(rig(), large, data, (3.0,))
+    found = propose(rig(), large, data, BUDGET)
     assert (found.knowledge.belief, found.knowledge.gp, found.knowledge.method.samples) == ("ensemble", None, 10)
     assert has(
         found,
@@ -293,5 +324,5 @@ def test_the_belief_fits_the_size_unless_the_user_insists(rows, episodes, wanted
 )
 def test_what_cannot_be_right_is_refused(settings, data, said):
     with pytest.raises(UserError, match=said) as caught:
-        propose(rig(**settings), SHAPE, data, (3.0,))
+        propose(rig(**settings), SHAPE, data, BUDGET)
     assert "\n" not in str(caught.value)

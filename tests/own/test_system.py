@@ -70,7 +70,7 @@ def test_a_name_with_a_colon_or_of_a_file_is_a_users(name, own):
 
 @pytest.mark.parametrize("thing", [Rig, partial(Rig), lambda: (reset, step), (reset, step)])
 def test_environments_are_opened_from_classes_factories_and_pairs(thing):
-    env = system(thing, action_low=(-1.0,), action_high=(1.0,)).open()
+    env = system(thing, action_low=(-1.0,), action_high=(1.0,), state_names=("p", "v")).open()
     x, _ = env.reset(seed=1)
     y, *_, info = env.step(np.array([0.5]))
     assert x.shape == y.shape == (2,)

@@ -61,7 +61,8 @@ def rig(**settings):
 
 def known(system, reward="known", costs=("known",), **changes):
     outputs = 2 + (reward, *costs).count("learned")
-    numbers = GPNumbers("stay", (0.1,) * outputs, "squared-exponential", ((1.0, 2.0, 3.0),), (0.01,))
+    means = tuple(range(7, 7 + outputs - 2))
+    numbers = GPNumbers("stay", (0.1,) * outputs, "squared-exponential", ((1.0, 2.0, 3.0),), (0.01,), means)
     given = {"belief": "gp", "gp": numbers, "source": "Made by hand.", **changes}
     return Knowledge(
         system=system.spec,
@@ -184,11 +185,11 @@ def test_data_have_them_too_and_those_of_the_last_step_where_there_was_one(learn
     np.testing.assert_array_equal(data.states[7:, 2:], signals[6:11])
 
 
-def test_the_prior_expects_nothing_of_them_and_nothing_depends_on_the_last_ones(learned):
+def test_the_prior_expects_their_means_and_nothing_depends_on_the_last_ones(learned):
     """Within 1e-11."""
     gp = learned.prior.gp
     x, other = jnp.array([0.3, 0.2, 9.0, 9.0, 9.0]), jnp.array([0.3, 0.2, -9.0, 0.0, 1.0])
-    np.testing.assert_array_equal(gp.mean(x, A), [0.3, 0.2, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(gp.mean(x, A), [0.3, 0.2, 7.0, 8.0, 9.0])
     u, v, w = (jnp.concatenate([z, A]) for z in (x, other, jnp.zeros(5)))
     assert abs(gp.kernel(u, w) - gp.kernel(v, w)) < 1e-11
     assert GPModel.of(gp).outputs == 5

@@ -44,12 +44,14 @@ def stop():
     raise KeyboardInterrupt
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A whole run of a system of which nothing was known."""
+    return sbsrl.learn(rail, seed=3, out=tmp_path_factory.mktemp("own") / "run", **SMALL)
+
+
 class TestUnknown:
     """A system of which nothing is known."""
-
-    @pytest.fixture(scope="class")
-    def run(self, tmp_path_factory):
-        return sbsrl.learn(rail, seed=3, out=tmp_path_factory.mktemp("own") / "run", **SMALL)
 
     def test_first_episodes_have_the_first_lines_of_the_ledger(self, run):
         lines = ledger(run.folder)
@@ -120,11 +122,13 @@ def test_objects_without_a_name_are_named_again_to_resume(tmp_path, settings, le
         resume(tmp_path / "run", system=env, cost=[abs, abs])
 
 
-def test_what_is_an_object_of_another_program_is_said(tmp_path, settings, monkeypatch):
-    run = sbsrl.learn(defects.Sound(), out=tmp_path / "run", **{**settings, "cost": "info", "budget": 5.0})
+def test_what_is_an_object_of_another_program_is_said(tmp_path, settings, monkeypatch, interrupts):
+    task, changes = in_words(defects.Sound(), {**settings, "cost": "info", "budget": 5.0})
+    with pytest.raises(KeyboardInterrupt):
+        begin(task, "sbsrl", 0, "cpu", changes, tmp_path / "run", interrupts(2))
     monkeypatch.setattr(names, "_KNOWN", {})
     with pytest.raises(UserError, match=r"the system was an object of the program .* sbsrl.resume\(DIR, system=...\)"):
-        resume(run.folder)
+        resume(tmp_path / "run")
 
 
 def test_with_a_simulator_and_a_start_nothing_is_played_beforehand(settings):

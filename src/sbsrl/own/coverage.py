@@ -39,9 +39,12 @@ class Coverage(NamedTuple):
 
 
 def held_out(
-    inputs: Float[np.ndarray, "n d"], episodes: list[int], lengths: Float[np.ndarray, " d"], seed: int = 0
+    inputs: Float[np.ndarray, "n d"], episodes: list[int], spread: Float[np.ndarray, " d"], seed: int = 0
 ) -> dict[str, Bool[np.ndarray, " n"]]:
-    """Which rows are held out, in each of the two ways; `episodes` are the numbers of rows of each episode."""
+    """Which rows are held out, in each of the two ways.
+
+    `episodes` are the numbers of rows of each episode, `spread` the units in which distances are measured.
+    """
     rng, n = np.random.default_rng(seed), len(inputs)
     if len(episodes) >= 5:
         begins = np.cumsum([0, *episodes])
@@ -51,7 +54,7 @@ def held_out(
             random[begins[e] : begins[e + 1]] = True
     else:  # too few episodes to do without one: stretches of rows
         random = (np.arange(n) // max(n // 20, 1)) % 5 == min(2, n - 1)
-    distance = np.sum(((inputs - np.median(inputs, axis=0)) / lengths) ** 2, axis=1)
+    distance = np.sum(((inputs - np.median(inputs, axis=0)) / spread) ** 2, axis=1)
     return {"random": random, "outermost": distance >= np.quantile(distance, 1 - HELD_OUT)}
 
 

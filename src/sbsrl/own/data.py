@@ -64,8 +64,9 @@ def with_signals(data: Recorded, sources: Sources, costs: Sequence[str]) -> Tran
             f"{data.source} has no rewards, and no reward function was given; add a column 'reward', or give reward=..."
         )
     columns = []
-    for name, function in zip(costs, charged, strict=True):
-        column = data.costs.get(name) if function is None else _computed(data, function, f"cost '{name}'")
+    for name, source, function in zip(costs, sources.costs, charged, strict=True):
+        recorded = data.costs.get(name, data.costs.get(str(source)))
+        column = recorded if function is None else _computed(data, function, f"cost '{name}'")
         if column is None:
             known = ", ".join(data.costs) or "none"
             raise UserError(

@@ -73,8 +73,8 @@ def _limits(space: Any, settings: OwnSettings, name: str) -> tuple[tuple[float, 
         )
     if not isinstance(space, gymnasium.spaces.Box):
         raise UserError(f"the actions of {name} are {space}; make them a Box of one dimension.")
-    low, high = (np.asarray(part, float).reshape(-1) for part in (space.low, space.high))
-    low, high = _given(settings.action_low, low, name), _given(settings.action_high, high, name)
+    least, most = (np.asarray(part, float).reshape(-1) for part in (space.low, space.high))
+    low, high = _given(settings.action_low, least, name), _given(settings.action_high, most, name)
     if wrong := [
         i for i, (a, b) in enumerate(zip(low, high, strict=True)) if not math.isfinite(a) or not math.isfinite(b)
     ]:
@@ -82,6 +82,14 @@ def _limits(space: Any, settings: OwnSettings, name: str) -> tuple[tuple[float, 
             f"action {wrong[0]} of {name} has no limits ({low[wrong[0]]:g} to {high[wrong[0]]:g}); give action_low and "
             "action_high, between which it may be chosen."
         )
+    for i in range(len(low)):
+        if not low[i] < high[i]:
+            raise UserError(f"action {i} of {name} lies between {low[i]:g} and {high[i]:g}: swap the limits.")
+        if low[i] < least[i] or high[i] > most[i]:
+            raise UserError(
+                f"action {i} of {name} is to lie between {low[i]:g} and {high[i]:g}, and the system takes {least[i]:g} "
+                f"to {most[i]:g}; stay within that."
+            )
     return tuple(low.tolist()), tuple(high.tolist())
 
 
@@ -106,8 +114,9 @@ def _size(space: Any, name: str) -> int:
 def _horizon(env: gymnasium.Env[Any, Any], settings: OwnSettings, name: str) -> int:
     if settings.steps:
         return settings.steps
-    spec = getattr(env, "spec", None)
-    limit = getattr(spec, "max_episode_steps", None) or getattr(env.unwrapped, "max_episode_steps", None)
+    spec, named = getattr(env, "spec", None), ("max_episode_steps", "_max_episode_steps")
+    found = (env.get_wrapper_attr(word) for word in named if env.has_wrapper_attr(word))
+    limit = getattr(spec, "max_episode_steps", None) or next(filter(None, found), None)
     if limit is None:
         raise UserError(f"{name} does not say how many steps an episode has; give steps, at most {LONGEST} or so.")
     return int(limit)

@@ -10,6 +10,7 @@ the others explain the data clearly better.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -134,26 +135,35 @@ def _loss(
     data: _Data, family: str, kernels: int, centres: Float[Array, " p"], widths: Float[Array, " p"]
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
     """Minus the log posterior per datum and output, and its gradient."""
-    (count, outputs), d = data.residuals.shape, data.inputs.shape[1]
-    blank = jnp.zeros(outputs, EXACT)
-
-    @jax.jit
-    @jax.value_and_grad
-    def negative(theta: Float[Array, " p"]) -> Scalar:
-        lengths, scale, noise = jnp.split(jnp.exp(theta), [kernels * d, kernels * d + outputs])
-        made = tuple(FAMILIES[family](row) for row in lengths.reshape(kernels, d))
-        model = GPModel(frame=Frame(_nothing, blank, scale), kernels=made, noise=noise)
-        likelihood = log_likelihood(model, data.inputs, data.residuals, jnp.asarray(count))
-        hyper = -0.5 * jnp.sum(((theta - centres) / widths) ** 2)
-        return -(likelihood + hyper) / (count * outputs)
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = negative(jnp.asarray(theta, EXACT))
+        arguments = (data.inputs, data.residuals, centres, widths)
+        value, slope = _negative(jnp.asarray(theta, EXACT), *arguments, family, kernels)
         if not (np.isfinite(value) and np.all(np.isfinite(slope))):
             return 1e25, np.zeros_like(theta)  # the search turns back
         return float(value), np.asarray(slope, float)
 
     return loss
+
+
+@partial(jax.jit, static_argnums=(5, 6))
+@jax.value_and_grad
+def _negative(
+    theta: Float[Array, " p"],
+    inputs: Float[Array, "n d"],
+    residuals: Float[Array, "n k"],
+    centres: Float[Array, " p"],
+    widths: Float[Array, " p"],
+    family: str,
+    kernels: int,
+) -> Scalar:
+    (count, outputs), d = residuals.shape, inputs.shape[1]
+    lengths, scale, noise = jnp.split(jnp.exp(theta), [kernels * d, kernels * d + outputs])
+    made = tuple(FAMILIES[family](row) for row in lengths.reshape(kernels, d))
+    model = GPModel(frame=Frame(_nothing, jnp.zeros(outputs, EXACT), scale), kernels=made, noise=noise)
+    likelihood = log_likelihood(model, inputs, residuals, jnp.asarray(count))
+    hyper = -0.5 * jnp.sum(((theta - centres) / widths) ** 2)
+    return -(likelihood + hyper) / (count * outputs)
 
 
 def _nothing(x: Array, a: Array) -> Array:

@@ -47,6 +47,8 @@ class GPNumbers:
     """Of (observation, action): one row for all outputs, or one for each."""
     noise: tuple[float, ...]
     """In units of the scale: one for all outputs, or one for each."""
+    signal_means: tuple[float, ...] = ()
+    """What each learned signal is expected to be."""
 
     def kernels(self, states: int, signals: int) -> tuple[Kernel, ...]:
         """Kernels of (observation, learned signals, action), in which the signals of the last step count nothing."""
@@ -112,6 +114,7 @@ COMMENTS = {
     "scale": "how far a step leads from that expectation, in units of each output. Larger: more careful",
     "kernel": f"one of {', '.join(FAMILIES)}; the latter is rougher",
     "length_scales": "over which distance of each observation and action the effect changes. Smaller: more careful",
+    "signal_means": "what the reward and the costs that are learned are expected to be before any data",
     "noise": "what repeats differently each time, in units of the scale",
     "samples": "plausible systems on each of which a plan must be safe. More: more careful, and slower",
     "tightening": "how far below the budget plans must stay, for each cost",

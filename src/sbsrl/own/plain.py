@@ -55,7 +55,7 @@ class PlainEnv(gymnasium.Env[Vector, Vector]):
     """The pair behind the boundary: it never ends by itself, and all its randomness comes from the seed of a reset."""
 
     def __init__(self, pair: Pair, low: Any = None, high: Any = None, states: int | None = None) -> None:
-        """With limits of actions, where the pair has none of its own; without a size the first state says it."""
+        """With limits of actions and a number of states, where the pair has none of its own. Nothing is reset."""
         low, high = (pair.low if low is None else low), (pair.high if high is None else high)
         if low is None or high is None:
             raise UserError(
@@ -65,7 +65,9 @@ class PlainEnv(gymnasium.Env[Vector, Vector]):
         limits = np.atleast_1d(np.asarray(low, float)), np.atleast_1d(np.asarray(high, float))
         self.action_space = gymnasium.spaces.Box(*limits, dtype=np.float64)
         self.state_names = tuple(pair.states or ())
-        size = states or len(pair.states or ()) or np.size(pair.reset(np.random.default_rng(0)))
+        size = states or len(self.state_names)
+        if not size:
+            raise UserError("the system does not say what its observations are; give state_names, one for each number.")
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
         self._x: Vector | None = None
 

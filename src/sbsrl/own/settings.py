@@ -96,7 +96,11 @@ class OwnSettings:
                 f"the region has {len(least)} lower and {len(most)} upper limits, and an observation has {size} "
                 "numbers; give one for each, inf where nothing is limited."
             )
-        return tuple(zip(least, most, strict=True))
+        limits = tuple(zip(least, most, strict=True))
+        for low, high in limits:
+            if not low < high:
+                raise UserError(f"the region lies between {low:g} and {high:g}: swap the limits.")
+        return limits
 
 
 def _named(word: str, i: int, count: int) -> tuple[str, str]:

@@ -199,7 +199,9 @@ def _gp(system: OwnSystem, knowledge: Knowledge, signals: int, points: Sequence[
     dx = shape.state_size
 
     def mean(x: State, a: Action) -> State:
-        return jnp.concatenate([inner(x[:dx], a), jnp.zeros((signals,), x.dtype)]) if signals else inner(x, a)
+        return (
+            jnp.concatenate([inner(x[:dx], a), jnp.asarray(numbers.signal_means, x.dtype)]) if signals else inner(x, a)
+        )
 
     return GPPrior(
         mean=mean,

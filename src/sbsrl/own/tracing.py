@@ -8,7 +8,7 @@ import builtins
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
@@ -106,7 +106,25 @@ def _float(x: Any = 0.0) -> Any:
     return jnp.asarray(x, EXACT).reshape(())
 
 
-INSISTENT: Mapping[str, Callable[..., Any]] = MappingProxyType({"float": _float, "abs": jnp.abs})
+def _extreme(pairwise: Callable[..., Any], of_all: Callable[..., Any]) -> Callable[..., Any]:
+    """`max` or `min` of Python, of several numbers or of the parts of one array."""
+
+    def extreme(first: Any, *rest: Any) -> Any:
+        if not rest:
+            return of_all(jnp.asarray(_stacked(first), EXACT))
+        return reduce(pairwise, (jnp.asarray(each, EXACT) for each in (first, *rest)))
+
+    return extreme
+
+
+INSISTENT: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "float": _float,
+        "abs": jnp.abs,
+        "max": _extreme(jnp.maximum, jnp.max),
+        "min": _extreme(jnp.minimum, jnp.min),
+    }
+)
 """What takes the place of functions of Python that insist on numbers."""
 
 

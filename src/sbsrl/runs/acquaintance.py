@@ -168,7 +168,7 @@ def proposal_of(asked: Asked, played: list[Played], seed: int) -> Proposal:
         asked.system,
         asked.shape,
         joined(played) if played else read_own(asked.system, asked.shape, asked.data),
-        [cost.budget for cost in asked.costs],
+        asked.costs,
         belief=asked.belief,
         episodes=asked.episodes,
         seed=seed,

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import UserError
 from ..ledger import make_first_record, make_interruption
-from ..own.names import bind, bind_new, is_local
+from ..own.names import LOCAL, bind, bind_new
 from ..own.system import is_own
 from ..record import Record
 from ..settings import PRESETS, Text
@@ -192,7 +192,9 @@ def resume(path: str | Path, observer: Observer | None = None, insist: bool = Fa
 def _bind_again(config: Mapping[str, Any], things: Mapping[str, Any]) -> None:
     """Lets the local words of a configuration stand for these things, in the order of the words."""
     for what, thing in things.items():
-        words = sorted({word for word in _words_in(config) if is_local(word) and word.startswith(f"local:{what}-")})
+        prefix = f"{LOCAL}{what}-"
+        found = {word for word in _words_in(config) if word.startswith(prefix)}
+        words = sorted(found, key=lambda word: int(word.removeprefix(prefix)))
         several = list(thing) if isinstance(thing, list) else [thing]
         if len(words) != len(several):
             raise UserError(
