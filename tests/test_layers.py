@@ -142,7 +142,10 @@ def test_tasks_solvers_and_beliefs_are_imported_through_the_registries():
 
 
 OTHER_MEANINGS = {"sbsrl.problem": {"mean"}, "sbsrl.own.knowledge": {"mean"}, "sbsrl.own.tracing": {"mean"}}
-"""A kind of constraint; the prior mean; a function of numpy. That `sbsrl` is also the name of the package needs no exception: it may stand anywhere."""
+"""A kind of constraint; the prior mean; a function of numpy.
+
+That `sbsrl` is also the name of the package needs no exception: it may stand anywhere.
+"""
 
 
 def literals(module):

@@ -18,6 +18,7 @@ GP = GPNumbers(
     kernel="matern-5/2",
     length_scales=((1.0, 2.0, 30.0), (0.5, 1e6, 4.0), (1.0, 1.0, 1.0)),
     noise=(0.01, 0.02, 0.5),
+    signal_means=(-1.5,),
 )
 KNOWN = Knowledge(
     system="rig.py:make",

@@ -269,7 +269,10 @@ def _with_gp(knowledge: Knowledge, belief: _Part) -> Knowledge:
         kernel=belief.one_of("kernel", tuple(FAMILIES)),
         length_scales=belief.rows("length_scales", {1, outputs}, shape.state_size + shape.action_size),
         noise=noise,
+        signal_means=belief.get("signal_means", Numbers(empty=True)),
     )
+    if len(numbers.signal_means) != len(knowledge.learned):
+        raise UserError(f"belief.signal_means must have {len(knowledge.learned)} numbers, one per learned signal.")
     for name, values in (
         ("scale", scale),
         ("noise", noise),

@@ -14,6 +14,8 @@ __all__ = ["draw_episode"]
 
 MOST_STATES = 8
 """Panels of states: of more, the last ones are shown, the newest of a window of observations."""
+LONGEST = 28
+"""Letters of a name that fit beside a panel."""
 TRUE, FORETOLD, ACTION = "#222222", "#7BA7C7", "#1D6996"
 
 
@@ -115,6 +117,6 @@ def _draw_cost(axes: Axes, look: Look, k: int, cost: Cost) -> None:
 
 
 def _tidy(axes: Axes, name: str) -> None:
-    axes.set_ylabel(name if len(name) <= 22 else f"{name[:21]}…", fontsize=9)
+    axes.set_ylabel(name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…", fontsize=9)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(axes)
