@@ -10,6 +10,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env as check_for_sb3
 
 import sbsrl
+from sbsrl.own.proposal import LARGEST_GP
 from sbsrl.own.wording import in_words
 from sbsrl.runs import check
 from sbsrl.systems.registration import ENVIRONMENTS
@@ -69,9 +70,10 @@ SMOKE = {
 @pytest.mark.parametrize("identity", continuous())
 def test_every_continuous_environment_can_be_learned(identity):
     """A run of one episode and the final policy, with the prior that it makes itself."""
-    size = gymnasium.spaces.flatdim(gymnasium.spec(identity).make().observation_space)
-    kind = "gp" if size <= 11 else "ensemble"
-    small = {"episodes": 1, "samples": 3, **SMOKE[kind]}
+    env = gymnasium.make(identity)
+    size = gymnasium.spaces.flatdim(env.observation_space) + gymnasium.spaces.flatdim(env.action_space)
+    kind = "gp" if size <= LARGEST_GP else "ensemble"
+    small = {"episodes": 1, "method.samples": 3, **SMOKE[kind]}
     run = sbsrl.learn(f"gymnasium:{identity}", cost=calm, budget=1e6, steps=10, preset="smoke", **small)
     assert run.records[-1].phase == "final"
     assert run.experiment.settings.belief.name == kind
