@@ -160,7 +160,7 @@ def test_methods_are_named_where_they_are_made_and_by_reports_that_say_what_they
     assert literals("sbsrl.methods") >= METHODS.keys()
 
 
-NAME_OF_THE_PACKAGE = {"_configure", "cli", "imports", "runs.study", "versions"}
+NAME_OF_THE_PACKAGE = {"_configure", "cli", "imports", "runs.export", "runs.study", "versions"}
 
 
 def test_the_default_method_is_not_named_either_where_the_package_is_not_meant():

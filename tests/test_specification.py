@@ -224,10 +224,6 @@ def test_a_gaussian_process_says_what_it_needs_of_a_task(lacks):
     assert "\n" not in str(refused.value)
 
 
-def test_a_run_has_its_own_folder_by_default():
-    assert str(Specification.make("pendulum", "greedy", 3, "cpu", {}).default_folder) == "runs/pendulum-greedy-s3"
-
-
 @pytest.mark.parametrize(
     "start",
     [lambda key: jnp.zeros(2), lambda key: jnp.array([jnp.nan, 0.0, 0.0]), lambda key: np.zeros(3) + float(key)],

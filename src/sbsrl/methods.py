@@ -11,6 +11,7 @@ from ._jax import PLAN
 from .belief.protocol import Belief, Calibrated, Samples, Switchable
 from .errors import UserError, unknown
 from .model import Model
+from .own.names import find
 from .parts import Cloning
 from .policy import Policy
 from .problem import Curiosity, Only, Problem, SwitchRule
@@ -351,7 +352,12 @@ DEFAULT, REFERENCE, CONTROL = METHODS["sbsrl"], METHODS["oracle"], METHODS["mean
 
 
 def make_method(name: str) -> Method:
-    """The method of that name."""
-    if name not in METHODS:
+    """The method of that name: one of this package, or module:NAME of a user's own."""
+    if name in METHODS:
+        return METHODS[name]
+    if ":" not in name:
         raise unknown("method", name, METHODS)
-    return METHODS[name]
+    found = find(name, "method")
+    if not isinstance(found, Method):
+        raise UserError(f"the method {name} is a {type(found).__name__}; make it a sbsrl.methods.Method.")
+    return found

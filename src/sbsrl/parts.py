@@ -1,11 +1,12 @@
 """Parts that are chosen by name: beliefs and solvers. A part is imported when it is used."""
 
 from collections.abc import Iterator
-from importlib import import_module
+from dataclasses import is_dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .belief.protocol import Belief
-from .errors import unknown
+from .errors import UserError, unknown
+from .own.names import find
 from .solve.protocol import Solver
 from .task import Task
 from .types import PRNGKey
@@ -87,7 +88,7 @@ class Part(NamedTuple):
 
     def load(self) -> Any:
         """Its class of settings."""
-        return getattr(import_module(self.module), self.settings_class)
+        return find(f"{self.module}:{self.settings_class}", "part")
 
 
 BELIEFS = {
@@ -117,7 +118,16 @@ PARTS = {"belief": BELIEFS, "solver": SOLVERS}
 
 
 def find_part(group: str, name: str) -> Part:
-    """The belief or solver of that name."""
-    if name not in PARTS[group]:
+    """The belief or solver of that name: one of this package, or module:Class with the settings of a user's own."""
+    if name in PARTS[group]:
+        return PARTS[group][name]
+    if ":" not in name:
         raise unknown(group, name, PARTS[group])
-    return PARTS[group][name]
+    found = find(name, group)
+    if not is_dataclass(found) or getattr(found, "name", None) != name:
+        raise UserError(
+            f"the {group} {name} must be a dataclass of settings with name = '{name}', by which config.json can find "
+            "it again; see docs/extending.md."
+        )
+    module, _, settings_class = name.rpartition(":")
+    return Part("your own", module, settings_class)

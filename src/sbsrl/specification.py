@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -45,10 +44,6 @@ class Specification:
     def make(cls, task: str, method: str, seed: int, preset: str, changes: Mapping[str, Any]) -> "Specification":
         """The settings of the task, those of the preset, then these changes; the later ones win."""
         return cls(task, method, seed, preset, _settings(task, method, preset, changes))
-
-    @property
-    def default_folder(self) -> Path:
-        return Path("runs") / f"{plain_name(self.task)}-{self.method}-s{self.seed}"
 
     def make_task(self) -> Task:
         run = self.settings.run

@@ -1,6 +1,7 @@
 """Runs of a user's own system: met, learned, stopped and resumed."""
 
 import json
+from pathlib import Path
 
 import defects
 import numpy as np
@@ -11,7 +12,7 @@ import sbsrl
 from sbsrl import Halted, RunFolder, UserError
 from sbsrl.own import names
 from sbsrl.own.wording import in_words
-from sbsrl.runs import begin, resume
+from sbsrl.runs import begin, default_folder, resume
 from sbsrl.transitions import Transitions
 
 FIRST = 5
@@ -48,6 +49,18 @@ def stop():
 def run(tmp_path_factory):
     """A whole run of a system of which nothing was known."""
     return sbsrl.learn(rail, seed=3, out=tmp_path_factory.mktemp("own") / "run", **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("task", "method", "folder"),
+    [
+        ("pendulum", "greedy", "pendulum-greedy-s3"),
+        ("gymnasium:Pendulum-v1", "sbsrl", "gymnasium-Pendulum-v1-sbsrl-s3"),
+        ("rail.py", "mine:METHOD", "rail.py-mine-METHOD-s3"),
+    ],
+)
+def test_a_run_has_its_own_folder_by_default(task, method, folder):
+    assert default_folder(task, method, 3) == Path("runs") / folder
 
 
 class TestUnknown:

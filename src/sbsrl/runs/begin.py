@@ -31,7 +31,7 @@ __all__ = ["begin", "default_folder", "resume"]
 
 def default_folder(task: str, method: str, seed: int) -> Path:
     """Where a run is kept if nothing else is said."""
-    return Path("runs") / f"{plain_name(task)}-{method}-s{seed}"
+    return Path("runs") / f"{plain_name(task)}-{plain_name(method)}-s{seed}"
 
 
 def begin(
