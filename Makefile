@@ -1,21 +1,22 @@
 # make demo    learn the pendulum and look at the result        make test    run the test suite
 # make lint    format, lint and type checks                     make bench   ratios, measured side by side
 # make evidence  the experiments, for results/ (3 hours)        make theorems  the laboratory, for results/
-# make deep    the experiments with networks (4 hours)          make lock    renew the locked versions
+# make deep    the experiments with networks (4 hours)          make own     the examples, five seeds each (half an hour)
+# make lock    renew the locked versions
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: env demo test lint bench evidence deep theorems lock clean
+.PHONY: env demo test lint bench evidence deep own theorems lock clean
 
 env: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sbsrl needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev,minari,mujoco]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev,minari,mujoco,onnx]'
 	touch $@
 
 demo: env
@@ -45,13 +46,16 @@ evidence: env
 deep: env
 	set -e; for figure in flagship deep-mean deep-baselines deep-monitor car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
 
+own: env
+	$(BIN)/python results/own-systems/measure.py
+
 theorems: env
 	$(BIN)/sbsrl reproduce theorems
 
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/pip install --quiet --disable-pip-version-check '.[dev,minari,mujoco]'
-	build/lock/bin/pip freeze --exclude sbsrl > requirements.lock
+	build/lock/bin/pip install --quiet --disable-pip-version-check '.[dev,minari,mujoco,onnx]'
+	build/lock/bin/pip freeze --exclude sbsrl | sed 's/+cpu$$//' > requirements.lock  # any build of torch will do
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -5,49 +5,51 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, asdict, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from shutil import get_terminal_size
-from textwrap import fill
 from time import perf_counter
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from rich.console import Console
-from rich.markup import escape
 
 from ._configure import STARTED
 from .atomic import write_atomically
 from .behaviours import CollectionInterrupted, CutShort
+from .cli_options import changes, train_arguments
+from .cli_own import (
+    check_arguments,
+    evaluate_arguments,
+    export_arguments,
+    plot_arguments,
+    prior_arguments,
+    run_check,
+    run_evaluate,
+    run_export,
+    run_plot,
+    run_prior,
+)
 from .data_sources import check_out, keep
 from .errors import UserError, unknown
-from .methods import DEFAULT, METHODS
+from .methods import METHODS
 from .offline import BEHAVIOURS, EPISODES, OfflineData, collect
-from .own.settings import OwnSettings
-from .own.system import is_own
-from .parts import PARTS
 from .report.certification import add_options, as_json, read_options, show
 from .report.figures import FIGURES, Request, reproduce
 from .report.reference import reference_returns
-from .report.terminal import Terminal, episode_line, evaluation_table, progress_bar, summary_table
+from .report.terminal import Terminal, progress_bar, summary_table
 from .runs import (
     Result,
     RunFolder,
     begin,
-    check,
     default_folder,
-    evaluate,
-    export,
-    look_at,
     look_at_last,
-    make_prior,
     resume,
 )
-from .settings import DEFAULT_PARTS, PRESETS, RunSettings, parse_setting
-from .specification import plain_name, resolve
-from .tasks import TASKS, find_task
+from .settings import PRESETS
+from .specification import resolve
+from .tasks import TASKS
 from .theory import certify, tradeoff
 
 __all__ = ["main"]
@@ -120,83 +122,6 @@ def _parser() -> _Parser:
     return parser
 
 
-def _train_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="see 'sbsrl tasks'")
-    parser.add_argument("--method", default=DEFAULT.name, help=f"see 'sbsrl methods' ({DEFAULT.name})")
-    parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
-    _add_short(parser, "episodes", "budget", "cost", "data", "prior", "simulator")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (runs/TASK-METHOD-sSEED)")
-    parser.add_argument("--preset", default="cpu", help=f"one of {', '.join(PRESETS)} (cpu)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting below, for example --set samples=50; may be repeated",
-    )
-    parser.epilog = "\n\n".join(_setting_sections())
-
-
-def _add_short(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Options that are short for settings."""
-    for name in names:
-        parser.add_argument(f"--{name}", metavar="VALUE", help=f"short for --set {name}=VALUE")
-
-
-def _changes(options: argparse.Namespace) -> dict[str, Any]:
-    """The settings that were given, those of short options last."""
-    given = vars(options)
-    short = [f"{name}={given[name]}" for name in SHORT if given.get(name) is not None]
-    return dict(parse_setting(text) for text in (*options.set, *short))
-
-
-SHORT = ("episodes", "budget", "cost", "data", "prior", "simulator")
-
-
-def _setting_sections() -> Iterator[str]:
-    """Every group of settings with a sentence about it, and the groups of parts that may be chosen instead."""
-    yield _paragraph(
-        "Settings are in groups: --set solver.horizon=25. The name of the group may be left out where no other group "
-        "has such a setting. Defaults are in square brackets; tasks and presets have some of their own."
-    )
-    yield _section("run", "run", RunSettings)
-    yield _section("task", "task, with a system of your own", OwnSettings)
-    yield _section("method", "method", DEFAULT.settings)
-    for method in METHODS.values():
-        if method.settings is not DEFAULT.settings:
-            yield _section("method", f"method, with --method {method.name}", method.settings, DEFAULT.settings)
-    for group, parts in PARTS.items():
-        for name, part in parts.items():
-            chosen = "the default" if DEFAULT_PARTS[group] == name else f"chosen by --set {group}={name}"
-            yield _section(group, f"{group} {name}, {chosen}", part.load())
-
-
-def _section(group: str, title: str, settings: Any, known: Any = None) -> str:
-    """The settings of a group, but for those that another section has already."""
-    skipped = {item.name for item in fields(known)} if known else set()
-    lines = [_paragraph(f"{title}: {settings.__doc__.splitlines()[0]}")]
-    for item in fields(settings):
-        if item.name not in skipped:
-            text = f"{item.metadata['help']} [{_default(item.default)}]"
-            lines.append(_paragraph(text, f"  {group + '.' + item.name:29}", 31))
-    return "\n".join(lines)
-
-
-def _default(value: Any) -> str:
-    """As it would be typed."""
-    if value is MISSING:
-        return "the task's"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value) or "none"
-
-
-def _paragraph(text: str, before: str = "", indent: int = 0) -> str:
-    """Text as wide as the terminal, or as readable."""
-    width = min(max(get_terminal_size().columns - 2, 60), 118)
-    return fill(text, width, initial_indent=before, subsequent_indent=" " * indent, break_on_hyphens=False)
-
-
 def _resume_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
     parser.add_argument("--insist", action="store_true", help="go on although config.json was edited")
@@ -232,7 +157,7 @@ def _no_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(options: argparse.Namespace) -> int:
-    asked = (options.task, options.method, options.seed, options.preset, _changes(options))
+    asked = (options.task, options.method, options.seed, options.preset, changes(options))
     out: Path = options.out or default_folder(*asked[:3])
     return _show(out, lambda terminal: begin(*asked, out, terminal))
 
@@ -266,8 +191,7 @@ MOST_SHOWN = 17
 
 
 def _collect(options: argparse.Namespace) -> int:
-    changes = dict(parse_setting(text) for text in options.set)
-    task, _ = resolve(options.task, changes={**changes, "data": ""})
+    task, _ = resolve(options.task, changes={**changes(options), "data": ""})
     out: Path = options.out or Path("data") / f"{task.name}-{options.behaviour}-s{options.seed}.npz"
     say = partial(Console().print, soft_wrap=True, highlight=False, markup=False)
     check_out(out)
@@ -349,103 +273,6 @@ def _finish(console: Console, result: Result, folder: Path) -> None:
         console.print(f"the last episode: {folder / 'trajectory.png'}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _plot_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
-    parser.add_argument("--episode", type=int, metavar="N", help="which one (the last)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where to (DIR/episode-N.png)")
-
-
-def _plot(options: argparse.Namespace) -> int:
-    from .report.trajectory import draw_episode  # noqa: PLC0415
-
-    look = look_at(options.folder, options.episode)
-    out: Path = options.out or options.folder / f"episode-{look.record.episode}.png"
-    write_atomically(out, draw_episode(look))
-    Console().print(str(out), soft_wrap=True, highlight=False, markup=False)
-    return 0
-
-
-def _evaluate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
-    parser.add_argument("--episodes", type=int, default=10, metavar="K", help="how many (10)")
-
-
-def _evaluate(options: argparse.Namespace) -> int:
-    console = Console()
-    view = RunFolder.open(options.folder).view()
-    say = partial(console.print, soft_wrap=True, highlight=False)
-    records = evaluate(options.folder, options.episodes, lambda r: say(episode_line(view, r)), say)
-    console.print(evaluation_table(view, records))
-    return 0
-
-
-def _export_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
-    parser.add_argument(
-        "--out", type=Path, metavar="PATH", help="where to (DIR/policy.onnx, for a planner the folder DIR-policy)"
-    )
-
-
-def _export(options: argparse.Namespace) -> int:
-    written = export(options.folder, options.out)
-    how = (
-        "all that the planner needs; its README.md says how to use it"
-        if written.error is None
-        else f"differs from the original by at most {written.error:.1e} of the range of actions"
-    )
-    Console().print(f"{written.path}: {how}", soft_wrap=True, highlight=False, markup=False)
-    return 0
-
-
-def _own_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "system", metavar="SYSTEM", help="gymnasium:ID, module:name or file.py:name of a system of your own"
-    )
-    _add_short(parser, "budget", "cost", "data", "simulator")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting; see 'sbsrl train --help'"
-    )
-
-
-def _check_arguments(parser: argparse.ArgumentParser) -> None:
-    _own_arguments(parser)
-    parser.description = f"{parser.description}; plays two cautious episodes of at most 50 steps on it"
-
-
-MARKS = {"wrong": "[bold red]wrong[/]  ", "careful": "[yellow]careful[/]", "fine": "[green]fine[/]   "}
-
-
-def _check(options: argparse.Namespace) -> int:
-    if not is_own(options.system):
-        find_task(options.system)
-        raise UserError(f"{options.system} is a task of this program; check is for systems of your own.")
-    found, console = check(options.system, _changes(options)), Console()
-    for finding in found:
-        console.print(f"{MARKS[finding.kind]}  {escape(finding.text)}", soft_wrap=True, highlight=False)
-    return 2 if any(finding.kind == "wrong" for finding in found) else 0
-
-
-def _prior_arguments(parser: argparse.ArgumentParser) -> None:
-    _own_arguments(parser)
-    parser.add_argument("--seed", type=int, default=0, help="all randomness follows from it (0)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where to (SYSTEM-prior.toml)")
-
-
-def _prior(options: argparse.Namespace) -> int:
-    if not is_own(options.system):
-        find_task(options.system)
-        raise UserError(f"{options.system} is a task of this program, which has priors of its own.")
-    changes = _changes(options)
-    proposal = make_prior(options.system, changes, options.seed)
-    out: Path = options.out or Path(f"{plain_name(options.system)}-prior.toml")
-    proposal.knowledge.write(out)
-    say = partial(Console().print, soft_wrap=True, highlight=False, markup=False)
-    for sentence in proposal.said:
-        say(f"- {sentence}")
-    say(f"{out}: read it, edit it, and use it with 'sbsrl train {options.system} --prior {out}' and the same settings.")
-    return 0
-
-
 def _list(names: dict[str, str]) -> int:
     console, width = Console(), max(map(len, names))
     for name, summary in names.items():
@@ -454,14 +281,16 @@ def _list(names: dict[str, str]) -> int:
 
 
 COMMANDS = {
-    "train": Command("learn a task", _train_arguments, _train),
+    "train": Command("learn a task", train_arguments, _train),
     "resume": Command("continue a run exactly where it stopped", _resume_arguments, _resume),
-    "evaluate": Command("play a learned policy, without learning from it", _evaluate_arguments, _evaluate),
-    "plot": Command("draw an episode: states, actions, costs, and what the samples foretold", _plot_arguments, _plot),
-    "export": Command("write a learned policy where it can stand alone, networks as ONNX", _export_arguments, _export),
-    "check": Command("look for what is wrong with a system of your own", _check_arguments, _check),
+    "evaluate": Command("play a learned policy, without learning from it", evaluate_arguments, run_evaluate),
+    "plot": Command("draw an episode: states, actions, costs, and what the samples foretold", plot_arguments, run_plot),
+    "export": Command(
+        "write a learned policy where it can stand alone, networks as ONNX", export_arguments, run_export
+    ),
+    "check": Command("look for what is wrong with a system of your own", check_arguments, run_check),
     "prior": Command(
-        "propose what is known of a system of your own, from data or a simulator", _prior_arguments, _prior
+        "propose what is known of a system of your own, from data or a simulator", prior_arguments, run_prior
     ),
     "collect": Command("make offline data with a behaviour", _collect_arguments, _collect),
     "certify": Command("what the theory guarantees: samples, tightening, confidence", add_options, _certify),
