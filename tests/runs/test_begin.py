@@ -20,6 +20,7 @@ FIRST = 5
 
 
 SMALL = {
+    "first_episodes": 5,
     **rail.TASK,
     "episodes": 2,
     "samples": 3,

@@ -12,16 +12,21 @@ from ..costs import Cost
 from ..policy import Metrics, Policy
 from ..types import PRNGKey
 
-__all__ = ["STRENGTHS", "Cautious", "EarlyEnd", "seed_of", "used"]
+__all__ = ["Cautious", "EarlyEnd", "seed_of", "strength", "used"]
 
-STRENGTHS = (0.1, 0.2, 0.35, 0.5, 0.5)
-"""Of the unrest in the first episodes, as shares of half the action range: it grows as long as nothing happens."""
+FIRST, GROWTH, MOST = 0.1, 1.6, 0.5
+"""Of the unrest, as shares of half the action range: in the first episode, its growth from one to the next, at most."""
 HOLD = 3
 """Control steps for which it is held: shorter ones average out and go nowhere."""
 CALM = 0.3
 """Share of a budget in use beyond which the unrest rests."""
 CUT = 0.5
 """Share of a budget in use beyond which an episode without a controller to rely on is over."""
+
+
+def strength(number: int) -> float:
+    """Of the unrest in the first episode of that number, from 0, as a share of half the action range."""
+    return min(MOST, FIRST * GROWTH**number)
 
 
 def used(cost: Cost, seen: Sequence[float]) -> float:

@@ -33,6 +33,9 @@ class OwnSettings:
         "how an episode's cost is formed: sum, or statewise, which bounds every step; one for all costs, or one each",
     )
     steps: int = declared(Whole(0, 1_000_000), 0, "control steps of an episode; 0 takes the system's own limit")
+    first_episodes: int = declared(
+        Whole(1, 1000), 8, "cautious episodes with which a run begins where nothing else is known"
+    )
     reward: str = declared(Word(), "", f"{FUNCTION}, in place of the reward that the system reports")
     simulator: str = declared(
         Word(), "", "module:function of (observation, action) that predicts the next observation, not quite rightly"

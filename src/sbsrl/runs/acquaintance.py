@@ -15,7 +15,7 @@ import numpy as np
 
 from ..costs import Cost
 from ..errors import UserError
-from ..own.caution import STRENGTHS, Cautious, EarlyEnd, seed_of
+from ..own.caution import Cautious, EarlyEnd, seed_of, strength
 from ..own.description import Description, describe_system
 from ..own.entry import read_own
 from ..own.fallback import Fallback
@@ -30,7 +30,6 @@ from ..transitions import Transitions
 from ..validation import Kind, Numbers, kinds
 
 __all__ = [
-    "FIRST_EPISODES",
     "UNLIMITED",
     "Asked",
     "asked_of",
@@ -39,8 +38,6 @@ __all__ = [
     "joined",
     "proposal_of",
 ]
-
-FIRST_EPISODES = len(STRENGTHS)
 
 
 @dataclass(frozen=True)
@@ -54,6 +51,11 @@ class Asked:
     belief: str
     episodes: int
     step_timeout: float
+
+    @property
+    def first_episodes(self) -> int:
+        """How many cautious ones a run begins with, if it needs any."""
+        return self.system.settings.first_episodes
 
     @property
     def needs_episodes(self) -> bool:
@@ -120,7 +122,7 @@ def first_episodes(asked: Asked, seed: int, done: int) -> Iterator[Played]:
     All their randomness follows from the seed. Raises ResetFault, and Interrupted, as any episode does.
     """
     with closing(asked.system.open()) as env:
-        for i in range(done, FIRST_EPISODES):
+        for i in range(done, asked.first_episodes):
             played = first_episode(asked, env, i, seed, asked.shape.horizon)
             yield played
             if played.episode.ended == "fault":
@@ -141,7 +143,7 @@ def first_episode(asked: Asked, env: gymnasium.Env[Any, Any], number: int, seed:
         region=settings.region(shape.state_size),
     )
     key = jax.random.fold_in(jax.random.key(seed), 2**30 + number)
-    policy = Cautious(base.policy, shape.action_low, shape.action_high, asked.costs, STRENGTHS[number], seed_of(key))
+    policy = Cautious(base.policy, shape.action_low, shape.action_high, asked.costs, strength(number), seed_of(key))
     system = env if base.trusted else EarlyEnd(env, asked.costs)
     return run_episode(system, policy, seed_of(key), key, steps, guard=guard)
 

@@ -21,7 +21,7 @@ from ..specification import Specification, plain_name
 from ..systems.episode import Interrupted, Played, ResetFault
 from ..validation import Word
 from ..versions import versions_now
-from .acquaintance import FIRST_EPISODES, Asked, asked_of, first_episodes, joined, proposal_of
+from .acquaintance import Asked, asked_of, first_episodes, joined, proposal_of
 from .config import check_digest, sealed
 from .folder import RunFolder
 from .train import Halted, Observer, Result, Unobserved, go_on, train, train_after
@@ -125,21 +125,21 @@ class _First:
         self._check()
 
     def _add(self, played: Played, seconds: float) -> None:
-        number = len(self.played) - FIRST_EPISODES
+        number = len(self.played) - self._asked.first_episodes
         record = make_first_record(self._asked.costs, number, played, seconds)
         self.records.append(self._folder.add_played(record) if self._folder else record)
         self.played.append(played)
-        self._observer.note(_told(record, len(self.played)))
+        self._observer.note(_told(record, f"{len(self.played)} of {self._asked.first_episodes}"))
 
     def _interrupted(self, played: Played) -> None:
         if self._folder:
-            number = len(self.played) - FIRST_EPISODES
+            number = len(self.played) - self._asked.first_episodes
             self._folder.add_interruption(make_interruption(self._asked.costs, number, played.episode), played)
 
     def _check(self) -> None:
         """Refuses to learn from what a failing system did, and from nothing."""
         last = self.played[-1].episode
-        if last.ended == "fault" and len(self.played) < FIRST_EPISODES:
+        if last.ended == "fault" and len(self.played) < self._asked.first_episodes:
             raise Halted(f"a first episode was cut short: {last.reason}. Look after the system{self._again}.")
         if not any(len(each.episode.actions) for each in self.played):
             raise Halted("no first episode had a single step; look after the system, and begin anew.")
@@ -161,12 +161,12 @@ def _check_budget(name: str, budget: float, records: Sequence[Record]) -> None:
         )
 
 
-def _told(record: Record, number: int) -> str:
+def _told(record: Record, number: str) -> str:
     """A first episode, in a line."""
     verdict = "safe" if record.safe else f"VIOLATION by {record.violation:.3g}"
     early = "" if record.ended == "horizon" else f", {record.ended}"
     return (
-        f"first episode {number} of {FIRST_EPISODES}, near what is known to be safe: {record.steps} steps{early}, "
+        f"first episode {number}, near what is known to be safe: {record.steps} steps{early}, "
         f"cost {record.cost:.4g} of {record.budget:g}, {verdict}."
     )
 

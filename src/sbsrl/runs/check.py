@@ -16,7 +16,7 @@ from ..own.proposal import explain_belief
 from ..own.witness import Witness
 from ..systems.episode import Played, ResetFault
 from ..transitions import Episode
-from .acquaintance import FIRST_EPISODES, UNLIMITED, Asked, asked_of, first_episode
+from .acquaintance import UNLIMITED, Asked, asked_of, first_episode
 
 __all__ = ["Finding", "check"]
 
@@ -198,7 +198,7 @@ WORK: Mapping[str, tuple[str, Callable[[int], str]]] = {
 
 def _plan(asked: Asked) -> Iterator[Finding]:
     """What a run would do."""
-    rows = 0 if asked.data else FIRST_EPISODES * asked.shape.horizon
+    rows = 0 if asked.data else asked.first_episodes * asked.shape.horizon
     belief, why = explain_belief(asked.shape, rows, asked.episodes, asked.belief)
     solver, duration = WORK[belief]
     yield Finding("fine", f"{why} Policies: {solver}, {duration(asked.shape.horizon)}.")
