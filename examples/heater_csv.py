@@ -11,8 +11,12 @@ def comfort(x, a, y):
     return -abs(y[1] - 21)
 
 
+def core(x, a, y):
+    return y[0]
+
+
 def learn(**options):
-    task = {"reward": comfort, "cost": lambda x, a, y: y[0], "aggregation": "statewise", "budget": 26.0, "steps": 60}
+    task = {"reward": comfort, "cost": core, "aggregation": "statewise", "budget": 26.0, "steps": 60}
     names = {"data": Path(__file__).with_name("heater.csv"), "action_names": "power"}
     return sbsrl.learn(heater_plant, **task, **names, episodes=6, **options)
 

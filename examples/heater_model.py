@@ -15,8 +15,12 @@ def comfort(x, a, y):
     return -abs(y[1] - 21)
 
 
+def core(x, a, y):
+    return y[0]
+
+
 def learn(**options):
-    task = {"reward": comfort, "cost": lambda x, a, y: y[0], "aggregation": "statewise", "budget": 26.0, "steps": 60}
+    task = {"reward": comfort, "cost": core, "aggregation": "statewise", "budget": 26.0, "steps": 60}
     return sbsrl.learn(heater_plant, **task, simulator=model, start=[15, 15], episodes=6, **options)
 
 

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from sbsrl.errors import UserError
 from sbsrl.problem import Evaluation, Problem, excess, nominal_returns
 from sbsrl.solve.protocol import Solution
 from sbsrl.validation import Whole, declared, validate
@@ -74,6 +75,8 @@ class ShootingSettings:
         validate(self, "solver.")
 
     def create(self, task):
+        if any(cost.aggregation == "sum" for cost in task.costs):
+            raise UserError("a plan of a few steps may spend no more than its share of a summed cost: use solver=icem.")
         return ShootingSolver(self, task.action_low, task.action_high)
 
     def cost_error(self, task):

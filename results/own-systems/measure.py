@@ -32,9 +32,10 @@ def run(example: str, seed: int) -> tuple[str, int, float]:
     """One run in its folder, unless it is there already, and how long it took."""
     sys.path.insert(0, str(EXAMPLES))
     out, started = RUNS / f"{example}-s{seed}", perf_counter()
-    if not (out / "config.json").exists():
-        importlib.import_module(example).learn(seed=seed, out=out)
-        (out / "minutes.txt").write_text(f"{(perf_counter() - started) / 60:.2f}")
+    if not (out / "minutes.txt").exists():
+        begun = (out / "config.json").exists()
+        sbsrl.resume(out) if begun else importlib.import_module(example).learn(seed=seed, out=out)
+        (out / "minutes.txt").write_text("nan" if begun else f"{(perf_counter() - started) / 60:.2f}")
     return example, seed, float((out / "minutes.txt").read_text())
 
 

@@ -28,7 +28,7 @@ def learn(
       makes one, a pair of functions `reset(rng)`, `step(x, a, rng)`, a module that has both, or the name of any of
       these, `"module:name"`;
     - `method`: one of `sbsrl methods`;
-    - `out`: a new run folder (by default nothing is written);
+    - `out`: a new run folder, with pictures (by default nothing is written);
     - any setting of `sbsrl train --help` by its name, such as `episodes=5`, or by its full name, such as
       `**{"solver.horizon": 25}`.
 
@@ -37,4 +37,9 @@ def learn(
     mapping from names to these, when `budget` is one, too. `reward` and `simulator` may be functions as well.
     """
     spec, changes = in_words(system, settings)
-    return begin(spec, method, seed, preset, changes, None if out is None else Place().read("out", out))
+    result = begin(spec, method, seed, preset, changes, None if out is None else Place().read("out", out))
+    if result.folder is not None:
+        from .report.pictures import draw_pictures  # noqa: PLC0415  (importing matplotlib takes a second)
+
+        draw_pictures(result)
+    return result

@@ -44,7 +44,6 @@ from .runs import (
     RunFolder,
     begin,
     default_folder,
-    look_at_last,
     resume,
 )
 from .settings import PRESETS
@@ -255,22 +254,15 @@ def _show(folder: Path, run: Callable[[Terminal], Result]) -> int:
 
 
 def _finish(console: Console, result: Result, folder: Path) -> None:
-    from .report.picture import draw_run  # noqa: PLC0415  (importing matplotlib takes a second: only who draws pays)
+    from .report.pictures import draw_pictures  # noqa: PLC0415  (importing matplotlib takes a second: who draws pays)
 
     run = RunFolder.open(folder)
     if reference := reference_returns(result.experiment):
         run.write_json("reference.json", asdict(reference))
-    view = run.view()
     console.print()
-    console.print(summary_table(view, perf_counter() - STARTED))
-    picture = folder / "learning.png"
-    write_atomically(picture, draw_run(view))
-    console.print(f"picture: {picture}", soft_wrap=True, highlight=False, markup=False)
-    if look := look_at_last(result):
-        from .report.trajectory import draw_episode  # noqa: PLC0415
-
-        write_atomically(folder / "trajectory.png", draw_episode(look))
-        console.print(f"the last episode: {folder / 'trajectory.png'}", soft_wrap=True, highlight=False, markup=False)
+    console.print(summary_table(run.view(), perf_counter() - STARTED))
+    for path in draw_pictures(result):
+        console.print(f"picture: {path}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _list(names: dict[str, str]) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ._jax import EXACT
+from .errors import UserError
 from .types import Action, PRNGKey, State
 
 __all__ = ["Controller", "Memoryless", "Metrics", "Observant", "Policy", "told"]
@@ -68,12 +69,21 @@ class Controller:
         """Begins an episode. Every episode of a controller has the same randomness."""
         self._key = jax.random.key(self._seed)
         self._state = self.policy.init()
+        self._untold = False
 
     def observe(self, reward: float, costs: Any) -> None:
         """Tells the policy what its last action earned and cost; most do not need to know."""
         self._state = told(self.policy, self._state, float(reward), np.atleast_1d(np.asarray(costs, float)))
+        self._untold = False
 
     def __call__(self, observation: Any) -> Float[np.ndarray, " da"]:
+        """The action at an observation. A policy that spends a budget over the episode must know what steps cost."""
+        if self._untold and getattr(self.policy, "spends", False):
+            raise UserError(
+                "this policy spends a budget over the episode, and was not told what its last step cost: call "
+                "observe(reward, costs) after every step, and reset() at the beginning of an episode."
+            )
+        self._untold = True
         self._key, key = jax.random.split(self._key)
         x = jnp.asarray(np.pad(np.asarray(observation, float), (0, self._unobserved)), EXACT)
         action, self._state, self.metrics = self.policy.act(x, self._state, key)

@@ -42,6 +42,11 @@ class Record(NamedTuple):
     """What solver and policy report, by name; and every single cost as `cost/NAME` if there are several."""
 
     @property
+    def planned(self) -> bool:
+        """Whether it is of the run itself, and neither from before there was a belief, nor an evaluation."""
+        return self.episode >= 0 and self.phase != "evaluate"
+
+    @property
     def infeasible_plans(self) -> int:
         """How many plans of the episode were not safe on all samples."""
         return int(self.metrics.get("infeasible_plans", 0))

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-__all__ = ["Ending", "Episode", "Transitions", "split_episodes"]
+__all__ = ["Ending", "Episode", "Transitions", "nothing_played", "split_episodes"]
 
 Ending = Literal["horizon", "terminated", "truncated", "fault", "interrupted"]
 """How an episode ended: after T steps; in a terminal state of the system, after which nothing is earned or charged;
@@ -41,6 +41,12 @@ class Episode(NamedTuple):
         if self.ended == "terminated":
             terminated[-1:] = True
         return Transitions(self.states[:-1], self.actions, self.states[1:], self.rewards, self.costs, terminated)
+
+
+def nothing_played(states: int, actions: int, costs: int, reason: str) -> Episode:
+    """The episode of a system that could not be reset."""
+    nothing = np.zeros((0, states)), np.zeros((0, actions)), np.zeros(0), np.zeros((0, costs))
+    return Episode(*nothing, ended="fault", reason=reason)
 
 
 def split_episodes(data: Transitions) -> list[Transitions]:

@@ -13,6 +13,7 @@ from sbsrl import Halted, RunFolder, UserError
 from sbsrl.own import names
 from sbsrl.own.wording import in_words
 from sbsrl.runs import begin, default_folder, resume
+from sbsrl.runs.acquaintance import FirstEpisodes, asked_of, opened_system
 from sbsrl.transitions import Transitions
 
 FIRST = 5
@@ -141,7 +142,9 @@ def test_what_is_an_object_of_another_program_is_said(tmp_path, settings, monkey
     with pytest.raises(KeyboardInterrupt):
         begin(task, "sbsrl", 0, "cpu", changes, tmp_path / "run", interrupts(2))
     monkeypatch.setattr(names, "_KNOWN", {})
-    with pytest.raises(UserError, match=r"the system was an object of the program .* sbsrl.resume\(DIR, system=...\)"):
+    with pytest.raises(
+        UserError, match=r"the system was an object of the program .* as in sbsrl.resume\(DIR, system=...\)"
+    ):
         resume(tmp_path / "run")
 
 
@@ -169,6 +172,48 @@ def test_recorded_data_are_copied_into_the_folder(tmp_path, settings, left):
     same = Transitions(states, actions, after, np.zeros(24), np.zeros((24, 1)), np.zeros(24, bool))
     in_memory = sbsrl.learn(rail, data=same, **settings)
     assert [record.reward for record in in_memory.records] == [record.reward for record in run.records]
+
+
+def test_the_word_of_another_program_never_stands_for_something_here(run):
+    word = names.bind_new("system", rail)
+    assert names.PROCESS in word
+    assert word not in json.dumps(run.config)
+
+
+def test_unrest_is_halved_after_an_episode_that_was_cut_short():
+    """A system that costs too much as soon as it moves: every first episode is cut, and the next one is calmer."""
+    sent = []
+
+    class Touchy(defects.Sound):
+        def step(self, action):
+            sent.append((self.n, abs(float(action[0]))))
+            *others, _ = super().step(action)
+            return *others, {"cost": 3.0}
+
+    asked = asked_of(*in_words(Touchy, {"budget": 5.0, "first_episodes": 4}))
+    first = FirstEpisodes(asked, 0)
+    with opened_system(asked.system) as env:
+        for _ in range(4):
+            assert first.play(env, 20).episode.ended == "truncated"
+    strongest = [max(a for _, a in sent[i : i + 1]) for i in range(4)]
+    assert len(sent) == 4
+    assert all(size <= bound for size, bound in zip(strongest, (0.1, 0.05, 0.05, 0.05), strict=True))
+
+
+def test_an_episode_that_is_cut_short_ends_with_the_safe_action():
+    sent = []
+
+    class Dear(defects.Sound):
+        def step(self, action):
+            sent.append(float(action[0]))
+            *others, _ = super().step(action)
+            return *others, {"cost": 3.0}
+
+    asked = asked_of(*in_words(Dear, {"budget": 5.0, "safe_action": [-0.25]}))
+    with opened_system(asked.system) as env:
+        FirstEpisodes(asked, 0).play(env, 20)
+    assert sent[-1] == -0.25
+    assert len(sent) == 2
 
 
 def test_several_costs_have_budgets_of_their_own(settings):
@@ -204,7 +249,8 @@ class TestRefused:
 
     def test_a_budget_below_what_doing_nothing_costs(self, tmp_path, settings):
         with pytest.raises(
-            Halted, match=r"^every first episode cost more than the budget of place, -1: at least .* Raise"
+            Halted,
+            match=r"^every first episode cost more than the budget of place, -1, or would have: at least .* Raise",
         ):
             sbsrl.learn(rail, out=tmp_path / "run", **{**settings, "budget": -1.0})
         assert len(ledger(tmp_path / "run")) == FIRST
@@ -220,8 +266,62 @@ class TestRefused:
         assert (line["episode"], line["ended"], line["steps"]) == (-5, "fault", 3)
 
     def test_a_system_that_cannot_be_reset(self, settings):
-        with pytest.raises(Halted, match=r"^the system cannot begin a first episode: the reset raised ConnectionError"):
+        with pytest.raises(Halted, match=r"^a first episode was cut short: the reset raised ConnectionError"):
             sbsrl.learn(defects.RaisesAtReset, **{**settings, "cost": "info"})
+
+    def test_a_failure_in_the_last_first_episode_halts_as_well(self, tmp_path, settings):
+        class Fails(defects.Sound):
+            resets = 0
+
+            def reset(self, **options):
+                type(self).resets += 1
+                return super().reset(**options)
+
+            def step(self, action):
+                if self.resets == FIRST:
+                    raise RuntimeError("smoke")
+                return super().step(action)
+
+        given = {**settings, "cost": "info", "budget": 5.0}
+        given.pop("reward")
+        with pytest.raises(Halted, match=r"^a first episode was cut short: step 1 raised RuntimeError: smoke"):
+            sbsrl.learn(Fails, out=tmp_path / "run", **given)
+        assert Fails.resets == FIRST
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"method": "nonsense"}, r"^there is no method 'nonsense'"),
+            ({"candidate": 10}, r"^there is no setting 'candidate'"),
+            ({"belief": "nonsense"}, r"^there is no belief 'nonsense'"),
+            ({"safe_action": [5.0]}, r"^the safe action \[5\.0\] is none of the system's, which are -1 to 1"),
+            ({"safe_action": [0.0, 0.0]}, r"^the safe action \[0\.0, 0\.0\] is none of the system's"),
+            (
+                {"region_low": [1.0, 0.0], "region_high": [-1.0, 1.0]},
+                r"^the region lies between 1 and -1: swap the limits",
+            ),
+            ({"action_low": [-2.0], "action_high": [1.0]}, r"is to lie between -2 and 1, and the system takes -1 to 1"),
+        ],
+    )
+    def test_nothing_is_played_with_settings_that_make_no_sense(self, tmp_path, settings, changes, said):
+        class Never(defects.Sound):
+            def reset(self, **options):
+                pytest.fail("it was reset")
+
+        given = {**settings, "cost": "info", "budget": 5.0}
+        given.pop("reward")
+        with pytest.raises(UserError, match=said):
+            sbsrl.learn(Never, out=tmp_path / "run", **{**given, **changes})
+        assert not (tmp_path / "run").exists()
+
+    def test_a_prior_for_other_limits_than_the_user_says(self, tmp_path, run, settings):
+        given = {**settings, "prior": str(run.folder / "prior.toml")}
+        with pytest.raises(
+            UserError, match=r"^the prior has 8 steps in an episode, and here there are 4; make it again"
+        ):
+            sbsrl.learn(rail, **{**given, "steps": 4})
+        with pytest.raises(UserError, match=r"^the prior has \(1\.0,\) upper limits of actions"):
+            sbsrl.learn(rail, **given, action_high=[0.2])
 
     def test_leaving_the_region_stops_an_episode_at_once(self, tmp_path, settings):
         region = {"region_low": [-0.06], "region_high": [0.06], "safe_action": [0.0]}

@@ -4,6 +4,7 @@ import re
 
 import defects
 import gymnasium
+import numpy as np
 import pytest
 import rail
 
@@ -80,7 +81,51 @@ def test_a_system_that_hangs_is_given_up():
 def test_a_budget_below_what_doing_nothing_costs_is_wrong():
     (said,) = of_kind(findings(rail, **{**rail.TASK, "budget": -1.0}), "wrong")
     assert "Next to nothing was done, and the cost place" in said
-    assert "exceeded its budget of -1: raise it, or name a safe_action" in said
+    assert "more than its budget of -1: raise it, or name a safe_action" in said
+
+
+def test_a_sum_that_would_exceed_its_budget_if_the_episode_went_on_is_wrong():
+    """A step costs up to 1, and an episode is cut at half of a budget of 4: 20 steps would cost more."""
+
+    class Idle(defects.Sound):
+        def step(self, action):
+            *others, _ = super().step(action)
+            return *others, {"cost": 1.0}
+
+    (said,) = of_kind(findings(Idle, budget=4.0), "wrong")
+    assert "the cost cost (1 per step) makes 20 per episode, more than its budget of 4" in said
+
+
+def test_nothing_more_is_played_after_a_fault():
+    class Counts(defects.Raises):
+        resets = 0
+
+        def reset(self, **options):
+            type(self).resets += 1
+            return super().reset(**options)
+
+    findings(Counts, budget=10.0)
+    assert Counts.resets == 1
+
+
+def test_without_a_budget_nothing_is_shaken():
+    class Records(defects.Sound):
+        sent = ()
+
+        def step(self, action):
+            type(self).sent = (*self.sent, float(action[0]))
+            return super().step(action)
+
+    findings(Records)
+    assert set(Records.sent) == {0.0}
+
+
+def test_recorded_data_count_for_the_choice_of_a_belief(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5000, 1))
+    np.savez(tmp_path / "much.npz", states=x, actions=rng.uniform(-1, 1, (5000, 1)), next_states=x + 0.1)
+    found = findings(rail, **rail.TASK, data=tmp_path / "much.npz")
+    assert any("an ensemble of networks: 2 numbers in observation and action, and 5080" in f.text for f in found)
 
 
 def test_without_a_budget_it_says_what_steps_cost():
@@ -88,6 +133,22 @@ def test_without_a_budget_it_says_what_steps_cost():
     assert any(
         "No budget was given for place; in these steps it was" in said
         for said in of_kind(findings(rail, **task), "careful")
+    )
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_system_that_refuses_the_safe_action_after_the_end_is_mentioned(raises):
+    class Ends(defects.Sound):
+        def step(self, action):
+            if self.n >= 5 and raises:
+                raise RuntimeError("the episode is over")
+            y, reward, _, _, info = super().step(action)
+            return y, reward, False, self.n >= 5, info
+
+    said = of_kind(findings(Ends, budget=10.0, safe_action=[0.0]), "careful")
+    assert (
+        any("After the end of an episode sending the safe action raised RuntimeError" in each for each in said)
+        == raises
     )
 
 

@@ -56,7 +56,9 @@ def test_nothing_is_written_by_loading(run):
 def test_a_planner_is_exported_with_all_that_it_needs(run, tmp_path):
     written = sbsrl.export(run.folder, tmp_path / "policy")
     assert written.error is None
-    assert "sbsrl.load" in (tmp_path / "policy" / "README.md").read_text()
+    how = (tmp_path / "policy" / "README.md").read_text()
+    assert "sbsrl.load" in how
+    assert "- `rail:place`\n- `rail:near`\n- `rail:simulator`\n" in how
     run.policy.reset()
     np.testing.assert_array_equal(sbsrl.load(tmp_path / "policy").policy([0.2]), run.policy([0.2]))
     with pytest.raises(UserError, match="exists already; choose another --out"):
@@ -85,6 +87,24 @@ class TestEvaluation:
         resume(copy)
         assert left(copy) == before
         assert len(sbsrl.load(copy).records) == 4
+
+    def test_an_episode_that_was_not_learned_from_is_not_lost(self, copy):
+        """Played and kept, but the run was killed before it learned from it."""
+        (copy / "trajectories" / "episode-0003.npz").write_bytes(
+            (copy / "trajectories" / "episode-0002.npz").read_bytes()
+        )
+        with pytest.raises(
+            UserError, match=r"was played and is not learned from yet; continue it first with 'sbsrl resume"
+        ):
+            sbsrl.evaluate(copy, 1)
+
+    def test_the_certificate_counts_it(self, copy):
+        sbsrl.evaluate(copy, 1)
+        events = json.loads((copy / "certificate.json").read_text())["events"]
+        assert events["episodes"] == 4
+        assert events["fallback_episodes"] == [
+            r.episode for r in RunFolder.open(copy).records() if not r.feasible and r.planned
+        ]
 
     def test_a_number_of_episodes_is_wanted(self, copy):
         with pytest.raises(UserError, match="episodes"):

@@ -26,16 +26,20 @@ MOST_KNOWN, MOST_ASKED = 600, 300
 
 
 class Coverage(NamedTuple):
-    """Shares of held-out outcomes within the intervals of `LEVELS`."""
+    """Shares of held-out outcomes within the intervals of `LEVELS`, and what each output would need."""
 
     shares: tuple[float, ...]
-    stretch: float
-    """By which deviations would have to be multiplied for the interval of 95 % to hold 95 %."""
+    """Of all outputs together."""
+    at_95: tuple[float, ...]
+    """The share within the interval of 95 %, of each output."""
+    stretch: tuple[float, ...]
+    """By which the deviations of each output would have to be multiplied for that interval to hold 95 %."""
     points: int
 
     @property
-    def at_95(self) -> float:
-        return self.shares[LEVELS.index(0.95)]
+    def least(self) -> float:
+        """The share of the output that is covered worst."""
+        return min(self.at_95)
 
 
 def held_out(
@@ -69,10 +73,14 @@ def measure(
     rng = np.random.default_rng(seed)
     known, asked = np.flatnonzero(~out), np.flatnonzero(out)
     known, asked = rng.permutation(known)[:MOST_KNOWN], rng.permutation(asked)[:MOST_ASKED]
-    z = np.abs(standardised(numbers, inputs[known], residuals[known], inputs[asked], residuals[asked])).ravel()
-    shares = tuple(float(np.mean(z <= norm.ppf((1 + level) / 2))) for level in LEVELS)
-    stretch = float(np.quantile(z, 0.95) / norm.ppf(0.975)) if len(z) else 1.0
-    return Coverage(shares, stretch, len(asked))
+    z = np.abs(standardised(numbers, inputs[known], residuals[known], inputs[asked], residuals[asked]))
+    edge = norm.ppf(0.975)
+    return Coverage(
+        shares=tuple(float(np.mean(z <= norm.ppf((1 + level) / 2))) for level in LEVELS),
+        at_95=tuple(np.mean(z <= edge, axis=0).tolist()),
+        stretch=tuple((np.quantile(z, 0.95, axis=0) / edge).tolist()),
+        points=len(asked),
+    )
 
 
 def standardised(

@@ -23,7 +23,7 @@ from ..transitions import Transitions
 from .description import Description
 from .signals import Sources
 
-__all__ = ["Recorded", "read_recorded", "with_signals"]
+__all__ = ["Recorded", "checked", "read_recorded", "with_signals"]
 
 NEXT = "next_"
 GAP = 1.5
@@ -52,7 +52,7 @@ def read_recorded(source: str, shape: Description, costs: Sequence[str]) -> Reco
         found = _table(Path(source), shape, costs)
     else:
         found = _archive(Path(source), costs)
-    return _checked(found, shape)
+    return checked(found, shape)
 
 
 def with_signals(data: Recorded, sources: Sources, costs: Sequence[str]) -> Transitions:
@@ -88,7 +88,7 @@ def _computed(data: Recorded, function: Any, what: str) -> Float[np.ndarray, " N
     return found
 
 
-def _checked(data: Recorded, shape: Description) -> Recorded:
+def checked(data: Recorded, shape: Description) -> Recorded:
     """Refuses data of another shape, of other units as far as that shows, and with gaps."""
     rows = len(data.actions)
     if not rows:
@@ -284,8 +284,25 @@ def _columns(path: Path) -> dict[str, Float[np.ndarray, " N"]]:
             f"row {wrong[0]} of {path} has {len(rows[wrong[0]])} columns, and the first line names {len(names)}; mend "
             "it."
         )
-    table = np.array([[_number(cell) for cell in row] for row in rows], float).reshape(len(rows), len(names))
-    return dict(zip(names, table.T, strict=True))
+    cells = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
+    return {
+        name: _labels(column) if name == "episode" else _read_column(path, name, column)
+        for name, column in cells.items()
+    }
+
+
+def _labels(column: Sequence[str]) -> Float[np.ndarray, " N"]:
+    """Numbers for labels of any kind, equal for equal ones."""
+    known = {label: float(i) for i, label in enumerate(dict.fromkeys(column))}
+    return np.array([known[label] for label in column])
+
+
+def _read_column(path: Path, name: str, column: Sequence[str]) -> Float[np.ndarray, " N"]:
+    found = np.array([_number(cell) for cell in column], float)
+    if name == "time" and np.isnan(found).any():
+        row = int(np.argmax(np.isnan(found)))
+        raise UserError(f"the time of row {row} of {path} is '{column[row]}'; give seconds since the beginning.")
+    return found
 
 
 def _number(cell: str) -> float:

@@ -12,6 +12,8 @@ from .settings import OwnSettings
 
 __all__ = ["Description", "describe_system"]
 
+ROUNDING = 1e-6
+"""By this share limits may differ: spaces are often declared in single precision."""
 LONGEST = 1000
 """Control steps of an episode where neither the user nor the system says how many."""
 
@@ -36,8 +38,8 @@ class Description(NamedTuple):
 
 def describe_system(env: gymnasium.Env[Any, Any], settings: OwnSettings, name: str) -> Description:
     """The shape; refuses what no planner can work with, and says what to do about it."""
-    low, high = _limits(env.action_space, settings, name)
-    size = _size(env.observation_space, name)
+    low, high = _limits(getattr(env, "action_space", None), settings, name)
+    size = _size(getattr(env, "observation_space", None), name)
     if settings.state_names and len(settings.state_names) != size:
         raise UserError(
             f"state_names has {len(settings.state_names)} names, and an observation of {name} has {size} numbers."
@@ -85,7 +87,8 @@ def _limits(space: Any, settings: OwnSettings, name: str) -> tuple[tuple[float, 
     for i in range(len(low)):
         if not low[i] < high[i]:
             raise UserError(f"action {i} of {name} lies between {low[i]:g} and {high[i]:g}: swap the limits.")
-        if low[i] < least[i] or high[i] > most[i]:
+        room = ROUNDING * (1 + abs(low[i]) + abs(high[i]))
+        if low[i] < least[i] - room or high[i] > most[i] + room:
             raise UserError(
                 f"action {i} of {name} is to lie between {low[i]:g} and {high[i]:g}, and the system takes {least[i]:g} "
                 f"to {most[i]:g}; stay within that."
@@ -104,7 +107,7 @@ def _given(given: Sequence[float], own: np.ndarray, name: str) -> np.ndarray:
 def _size(space: Any, name: str) -> int:
     try:
         return int(gymnasium.spaces.flatdim(space))
-    except (ValueError, NotImplementedError):
+    except (ValueError, NotImplementedError, TypeError, AttributeError):
         raise UserError(
             f"the observations of {name} are {space}, which cannot be made a vector; wrap the system so that they are "
             "a Box."

@@ -12,9 +12,9 @@ from ..errors import UserError
 from ..task import Task
 from ..transitions import Transitions
 from ..validation import Numbers
-from .data import Recorded, read_recorded, with_signals
+from .data import Recorded, checked, read_recorded, with_signals
 from .description import Description
-from .knowledge import Knowledge, read_knowledge
+from .knowledge import Knowledge, MethodNumbers, read_knowledge
 from .names import find, is_local
 from .settings import OwnSettings
 from .signals import Sources
@@ -39,15 +39,18 @@ class OwnEntry:
         given = changes or {}
         prior = str(given.get("prior", given.get("run.prior", "")))
         knowledge = self.knowledge(prior)
-        numbers = knowledge.method
-        proposed = {
+        return {"cpu": self.proposed(knowledge.belief, knowledge.method)}
+
+    @staticmethod
+    def proposed(belief: str, numbers: MethodNumbers) -> dict[str, Any]:
+        """Settings that follow from a belief and its numbers."""
+        return {
             "tightening": numbers.tightening,
             "exploration_threshold": numbers.exploration_threshold,
             "method.samples": numbers.samples,
-            "belief": knowledge.belief,
-            "solver": "icem" if knowledge.belief == "gp" else "gradient",
+            "belief": belief,
+            "solver": "gradient" if belief == "ensemble" else "icem",
         }
-        return {"cpu": proposed}
 
     def make(self, prior: str, budget: Any, settings: Any, data: str) -> Task:
         """The task with the prior of that file, and the data of that one."""
@@ -87,7 +90,9 @@ def read_own(system: OwnSystem, shape: Description, data: str) -> Transitions | 
     if not data:
         return None
     names = [name for name, _ in system.settings.costs]
-    found = _in_memory(find(data, "data"), names) if is_local(data) else read_recorded(data, shape, names)
+    found = (
+        checked(_in_memory(find(data, "data"), names), shape) if is_local(data) else read_recorded(data, shape, names)
+    )
     return with_signals(found, Sources.of(system.settings), names)
 
 

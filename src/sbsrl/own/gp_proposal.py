@@ -29,6 +29,8 @@ ASSUMED_ERROR = 0.2
 """How wrong a simulator is taken to be where no data say it: a share of the size of its steps."""
 ENOUGH, MOST_STRETCH = 0.9, 6.0
 """The share of held-out outcomes that the interval of 95 % must hold, and how far deviations are stretched for it."""
+ENOUGH_ROWS, FEWEST_ROWS = 20, 10
+"""Rows that must be held out to judge anything by them, and without which there is nothing to fit."""
 STRANGE = 3.0
 """A simulator that is wrong by more than so many times what the observation moves has other units, or another order."""
 
@@ -93,6 +95,10 @@ def _seen(system: OwnSystem, knowledge: Knowledge, mean: Any, data: Transitions)
 
 def _check(system: OwnSystem, shape: Description, data: Transitions, seen: _Seen, said: list[str]) -> None:
     """Refuses data and simulators that cannot be right; says what the data leave open."""
+    if len(data.actions) < FEWEST_ROWS:
+        raise UserError(
+            f"{len(data.actions)} transitions are too few to fit anything to; record {FEWEST_ROWS} or more."
+        )
     moved = np.sqrt(np.mean((data.next_states - data.states) ** 2, axis=0))
     if not moved.max() > 1e-9 * (1 + np.abs(data.states).max()):
         raise UserError("in these data nothing moves, so that nothing can be learned from them; record some motion.")
@@ -124,10 +130,10 @@ def _check_units(system: OwnSystem, shape: Description, seen: _Seen, moved: Floa
 
 
 def _fitted(mean: str, shape: Description, seen: _Seen, seed: int, said: list[str]) -> tuple[GPNumbers, dict[str, Any]]:
-    """Numbers that are fitted without the rows that are held out at random, then widened until these are covered."""
+    """Numbers that are fitted without the rows that are held out, then widened until these are covered."""
     least = _least_spread(shape, seen.inputs)
     out = held_out(seen.inputs, seen.episodes, np.maximum(seen.inputs.std(axis=0), least))
-    shown = ~out["random"]
+    shown = ~(out["random"] | out["outermost"])
     fitted = fit_numbers(seen.inputs[shown], seen.residuals[shown], least, seed)
     numbers = replace(fitted.numbers(mean), signal_means=seen.signal_means)
 
@@ -135,13 +141,24 @@ def _fitted(mean: str, shape: Description, seen: _Seen, seed: int, said: list[st
         return {how: measure(numbers, seen.inputs, seen.residuals, rows) for how, rows in out.items()}
 
     before = tried(numbers)
-    stretch = max((c.stretch for c in before.values() if c.at_95 < ENOUGH), default=1.0)
-    if stretch > 1:
-        numbers = replace(numbers, scale=tuple(min(stretch, MOST_STRETCH) * s for s in numbers.scale))
-    after = tried(numbers)
+    stretch = _stretch(before)
+    numbers = replace(
+        numbers, scale=tuple(min(k, MOST_STRETCH) * s for k, s in zip(stretch, numbers.scale, strict=True))
+    )
+    after = tried(numbers) if max(stretch) > 1 else before
     said.extend(_words(numbers, seen.names, before, after, stretch))
-    found = {f"coverage_{how}": dict(zip(map(str, LEVELS), c.shares, strict=True)) for how, c in after.items()}
-    return numbers, {**found, "stretched": float(stretch), "log_posterior_per_datum": fitted.value}
+    found = {
+        f"coverage_{how}{when}": dict(zip(map(str, LEVELS), c.shares, strict=True))
+        for when, each in (("_before", before), ("", after))
+        for how, c in each.items()
+    }
+    return numbers, {**found, "stretched": stretch, "log_posterior_per_datum": fitted.value}
+
+
+def _stretch(tried: dict[str, Coverage]) -> tuple[float, ...]:
+    """By how much each output is widened: 1 where enough is covered."""
+    each = [[k if share < ENOUGH else 1.0 for k, share in zip(c.stretch, c.at_95, strict=True)] for c in tried.values()]
+    return tuple(max(1.0, *column) for column in zip(*each, strict=True))
 
 
 def _least_spread(shape: Description, inputs: Float[np.ndarray, "N d"]) -> Float[np.ndarray, " d"]:
@@ -151,30 +168,36 @@ def _least_spread(shape: Description, inputs: Float[np.ndarray, "N d"]) -> Float
 
 
 def _words(
-    numbers: GPNumbers, names: list[str], before: dict[str, Coverage], after: dict[str, Coverage], stretch: float
+    numbers: GPNumbers,
+    names: list[str],
+    before: dict[str, Coverage],
+    after: dict[str, Coverage],
+    stretch: tuple[float, ...],
 ) -> list[str]:
     sizes = ", ".join(f"{name} {scale:.3g}" for name, scale in zip(names, numbers.scale, strict=True))
-    noise = max(numbers.noise)
     said = [
         f"One step leads away from what is expected by about: {sizes}; the kernel is {numbers.kernel}, the noise "
-        f"{100 * noise:.2g} % of that."
+        f"{100 * max(numbers.noise):.2g} % of that."
     ]
-    inside, outside = before["random"].at_95, before["outermost"].at_95
-    said.append(
-        f"On data that were held out the interval of 95 % holds {100 * inside:.0f} % of the outcomes, and on the "
-        f"outermost fifth {100 * outside:.0f} %."
-    )
-    if stretch > 1:
-        said.append(
-            f"That is too few, so the scale was multiplied by {min(stretch, MOST_STRETCH):.2g}: now "
-            f"{100 * after['random'].at_95:.0f} % and {100 * after['outermost'].at_95:.0f} %."
-        )
-    if stretch > MOST_STRETCH or min(c.at_95 for c in after.values()) < ENOUGH - 0.1:
+    held = min(c.points for c in before.values())
+    if held < ENOUGH_ROWS:
+        said.append(f"Only {held} rows could be held out, too few to judge this by: record more, and make it again.")
+    else:
+        said.append(f"Of {held} rows that were held out the interval of 95 % holds {_shares(before)}.")
+    if wide := [f"{name} by {min(k, MOST_STRETCH):.2g}" for name, k in zip(names, stretch, strict=True) if k > 1]:
+        said.append(f"That is too few, so scales were multiplied ({', '.join(wide)}): now {_shares(after)}.")
+    if max(stretch) > MOST_STRETCH or min(c.least for c in after.values()) < ENOUGH - 0.1:
         said.append(
             "Even so the data contradict it: they jump, their noise is not the same everywhere, or something that "
             "matters is not observed. Do not rely on the first episodes."
         )
     return said
+
+
+def _shares(tried: dict[str, Coverage]) -> str:
+    """Of the output that is covered worst."""
+    inside, outside = (100 * tried[how].least for how in ("random", "outermost"))
+    return f"{inside:.0f} %, and of the outermost fifth {outside:.0f} %, of the output that is foretold worst"
 
 
 def _assumed(system: OwnSystem, knowledge: Knowledge, said: list[str]) -> GPNumbers:

@@ -2,8 +2,7 @@
 
 `module:name` is something in a module that can be imported, `file.py:name` something in a file, both also from the
 folder in which the program was started; `module:` and `file.py` are the module itself. What has no such name (a lambda,
-an object, a function of the program that is running) is known as `local:...` while the program runs, and is not found
-by any other.
+an object, a function within another) is known as `local:...` while the program runs, and is not found by any other.
 """
 
 import sys
@@ -13,6 +12,7 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from secrets import token_hex
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +22,8 @@ from ..systems.faults import FAILURES, describe
 __all__ = ["LOCAL", "bind", "bind_new", "find", "is_local", "name_of"]
 
 LOCAL = "local:"
+PROCESS = token_hex(4)
+"""In local words, so that those of another program never stand for something here."""
 FILE = "sbsrl_file_"
 """How names of modules begin that were read from a file."""
 _KNOWN: dict[str, Any] = {}
@@ -35,13 +37,13 @@ def is_local(word: str) -> bool:
 
 def find(word: str, what: str) -> Any:
     """What the word stands for; `what` says in a complaint what was looked for."""
-    if is_local(word):
-        if word not in _KNOWN:
-            raise UserError(
-                f"the {what} was an object of the program that began this, which cannot be found again; go on from "
-                f"that program with sbsrl.resume(DIR, {what}=...), or put it into a module and name it module:name."
-            )
+    if word in _KNOWN:
         return _KNOWN[word]
+    if is_local(word):
+        raise UserError(
+            f"the {what} was an object of the program that began this, which cannot be found again; say it once more "
+            f"from Python, as in sbsrl.resume(DIR, {what}=...), or put it into a module and name it module:name."
+        )
     place, colon, name = word.partition(":")
     found: Any = _module(place, word, what)
     for part in name.split(".") if colon and name else ():
@@ -111,15 +113,30 @@ def name_of(thing: Any, what: str) -> str:
                 return f"{module}:{name}"
         except UserError:
             pass
+    if module == "__main__" and (script := _in_script(thing, str(name))):
+        bind(script, thing)  # here it is this object: the script is not executed once more
+        return script
     for word, known in _KNOWN.items():
         if known is thing and word.startswith(f"{LOCAL}{what}-"):
             return word
     return bind_new(what, thing)
 
 
+def _in_script(thing: Any, name: str) -> str | None:
+    """The word for something at the top of the script that is running: its file and its name there."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or getattr(main, name, None) is not thing:
+        return None
+    path = Path(file).resolve()
+    here = Path.cwd()
+    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{name}"
+
+
 def bind_new(what: str, thing: Any) -> str:
     """A new local word for a thing."""
-    word = f"{LOCAL}{what}-{1 + sum(each.startswith(f'{LOCAL}{what}-') for each in _KNOWN)}"
+    prefix = f"{LOCAL}{what}-{PROCESS}-"
+    word = f"{prefix}{1 + sum(each.startswith(prefix) for each in _KNOWN)}"
     bind(word, thing)
     return word
 

@@ -63,6 +63,8 @@ class PlainEnv(gymnasium.Env[Vector, Vector]):
             )
         self._pair = pair
         limits = np.atleast_1d(np.asarray(low, float)), np.atleast_1d(np.asarray(high, float))
+        if limits[0].shape != limits[1].shape or limits[0].ndim != 1:
+            raise UserError(f"the actions have {limits[0].size} lower and {limits[1].size} upper limits; give as many.")
         self.action_space = gymnasium.spaces.Box(*limits, dtype=np.float64)
         self.state_names = tuple(pair.states or ())
         size = states or len(self.state_names)

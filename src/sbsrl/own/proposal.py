@@ -57,18 +57,18 @@ def propose(
     points = points_of(starts, shape.action_low, shape.action_high, data)
     traced = traced_signals(system, points)
     how = _signals(system, traced, data, said)
-    chosen = _belief(shape, data, episodes, belief, said)
+    kind = _belief(shape, data, episodes, belief, said)
     knowledge = Knowledge(
         system=system.spec,
         shape=shape,
         starts=tuple(tuple(row) for row in starts.tolist()),
         reward=how[0],
         costs=how[1:],
-        belief=chosen,
-        method=MethodNumbers(SAMPLES[chosen], _tightening(costs, data), 0.0),
+        belief=kind,
+        method=MethodNumbers(SAMPLES[kind], _tightening(costs, data), 0.0),
         source=_source(system, data),
     )
-    if chosen == "gp":
+    if kind == "gp":
         knowledge = with_gp(system, knowledge, data, points, seed, said)
     return Proposal(knowledge, tuple(said))
 
@@ -140,12 +140,15 @@ def _belief(shape: Description, data: Transitions | None, episodes: int, wanted:
     rows = 0 if data is None else len(data.actions)
     chosen, words = explain_belief(shape, rows, episodes, wanted)
     said.append(words)
-    if chosen == "ensemble" and rows < FEWEST_FOR_NETWORKS:
+    kind = (
+        "ensemble" if chosen == "ensemble" else "gp"
+    )  # a belief of the user's own has the prior of a Gaussian process
+    if kind == "ensemble" and rows < FEWEST_FOR_NETWORKS:
         said.append(
             f"Networks learn little from {rows} transitions; record {FEWEST_FOR_NETWORKS} or more, or plan shorter "
             "episodes so that a Gaussian process fits."
         )
-    return chosen
+    return kind
 
 
 def _tightening(costs: Sequence[Cost], data: Transitions | None) -> tuple[float, ...]:

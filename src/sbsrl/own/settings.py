@@ -89,6 +89,21 @@ class OwnSettings:
             for (name, _), budget, aggregation in zip(self.costs, budgets, how, strict=True)
         )
 
+    def check(self, low: Sequence[float], high: Sequence[float], states: int) -> None:
+        """Refuses a safe action, a region or a start that do not fit the system."""
+        if self.safe_action:
+            fits = len(self.safe_action) == len(low) and all(
+                least <= a <= most for least, a, most in zip(low, self.safe_action, high, strict=True)
+            )
+            if not fits:
+                limits = ", ".join(f"{least:g} to {most:g}" for least, most in zip(low, high, strict=True))
+                raise UserError(
+                    f"the safe action {list(self.safe_action)} is none of the system's, which are {limits}."
+                )
+        if self.start and len(self.start) != states:
+            raise UserError(f"start has {len(self.start)} numbers, and an observation has {states}.")
+        self.region(states)
+
     def region(self, size: int) -> tuple[tuple[float, float], ...] | None:
         """The limits of each of the numbers of an observation; None where there are none."""
         if not self.region_low and not self.region_high:

@@ -31,7 +31,8 @@ def in_words(system: Any, settings: Mapping[str, Any]) -> tuple[str, dict[str, A
 
 
 def _same(value: Any) -> Any:
-    return value
+    """Arrays and numbers of numpy as plain ones."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _source(what: str) -> Callable[[Any], str]:

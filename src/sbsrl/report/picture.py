@@ -89,7 +89,7 @@ def _draw_costs(axes: Axes, view: RunView, cost: CostView, tightening: float) ->
     if tightening > 0:
         axes.axhspan(budget - tightening, budget, color=UNSAFE, alpha=0.12, linewidth=0)
     axes.set_ylabel(cost.name)
-    if math.isfinite(lowest := min([cost.least, *values])):
+    if cost.least is not None and math.isfinite(lowest := min([cost.least, *values])):
         axes.set_ylim(bottom=lowest)
     axes.margins(y=0.15)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -149,7 +149,7 @@ def summary_table(view: RunView, waited: float | None = None) -> Table:
 
 
 def _return_rows(view: RunView) -> Iterator[tuple[str, str]]:
-    last, ends = view.records[-1], view.reference
+    last, ends = next((r for r in reversed(view.records) if r.planned), view.records[-1]), view.reference
     yield ("final return" if last.phase == "final" else "return so far"), f"{last.reward:.2f}"
     if last.ended == "fault":
         yield "cut short", f"[yellow]episode {last.episode}, after {last.steps} steps: {escape(last.reason)}[/]"

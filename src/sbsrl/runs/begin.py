@@ -5,25 +5,34 @@ the run folder has a preliminary config.json: what was asked. Episodes that are 
 of the ledger, with the phase `prior` and numbers below 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from ..errors import UserError
 from ..ledger import make_first_record, make_interruption
-from ..own.names import LOCAL, bind, bind_new
+from ..methods import make_method
+from ..own.entry import OwnEntry
+from ..own.knowledge import Knowledge, MethodNumbers, read_knowledge
+from ..own.names import bind_new
+from ..own.proposal import Proposal
+from ..own.settings import OwnSettings
 from ..own.system import is_own
 from ..record import Record
-from ..settings import PRESETS, Text
+from ..settings import PRESETS, Text, make_settings
 from ..specification import Specification, plain_name
 from ..systems.episode import Interrupted, Played, ResetFault
+from ..transitions import nothing_played
 from ..validation import Word
 from ..versions import versions_now
-from .acquaintance import Asked, asked_of, first_episodes, joined, proposal_of
+from .acquaintance import Asked, FirstEpisodes, asked_of, joined, opened_system, projected, proposal_of
 from .config import check_digest, sealed
-from .folder import RunFolder
+from .folder import PRIOR, RunFolder
+from .things import bind_again
 from .train import Halted, Observer, Result, Unobserved, go_on, train, train_after
 
 __all__ = ["begin", "default_folder", "resume"]
@@ -44,12 +53,36 @@ def begin(
     observer: Observer | None = None,
 ) -> Result:
     """Runs to the end; with `out`, in a new run folder that can be resumed however the run stops."""
-    if not is_own(task) or any(changes.get(name) for name in ("prior", "run.prior")):
+    if not is_own(task):
         return train(Specification.make(task, method, seed, preset, changes), out, observer)
-    words = _Words(task, method, seed, preset, changes)
-    asked = asked_of(task, changes)
+    words, asked, observer = (
+        _Words(task, method, seed, preset, changes),
+        asked_of(task, changes),
+        observer or Unobserved(),
+    )
+    if prior := changes.get("prior", changes.get("run.prior")):
+        check_shape(asked, read_knowledge(str(prior)))
+        return train(Specification.make(task, method, seed, preset, changes), out, observer)
+    words.check(asked)
+    proposal = None if asked.needs_episodes else proposal_of(asked, [], seed)  # refused before there is a folder
     with RunFolder.create(out, words.config) if out else nullcontext() as folder:
-        return _met(words, asked, folder, observer or Unobserved())
+        return _met(words, asked, proposal, folder, observer)
+
+
+def check_shape(asked: Asked, knowledge: Knowledge) -> None:
+    """Refuses a prior that was made, or edited, for other limits or another length than the system and the user say."""
+    there, here = knowledge.shape, asked.shape
+    for name, known, found in (
+        ("numbers in an observation", there.state_size, here.state_size),
+        ("steps in an episode", there.horizon, here.horizon),
+        ("lower limits of actions", there.action_low, here.action_low),
+        ("upper limits of actions", there.action_high, here.action_high),
+    ):
+        if np.shape(known) != np.shape(found) or not np.allclose(known, found, rtol=1e-5, atol=1e-9):
+            raise UserError(
+                f"the prior has {known} {name}, and here there are {found}; make it again with 'sbsrl prior', or say "
+                "the same."
+            )
 
 
 class _Words:
@@ -58,6 +91,13 @@ class _Words:
     def __init__(self, task: str, method: str, seed: int, preset: str, changes: Mapping[str, Any]) -> None:
         Word(tuple(PRESETS)).read("preset", preset)
         self.task, self.method, self.seed, self.preset, self.changes = task, method, seed, preset, changes
+
+    def check(self, asked: Asked) -> None:
+        """Refuses a method or a setting that does not exist, before anything is played."""
+        belief, _ = asked.proposed_belief()
+        made = OwnEntry.proposed(belief, MethodNumbers(1, (0.0,), 0.0))
+        layers = ({**made, "prior": PRIOR}, PRESETS[self.preset])
+        make_settings(make_method(self.method).settings, layers, self.changes, OwnSettings)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -83,12 +123,14 @@ class _Words:
         return cls(config["task"], config["method"], config["seed"], config["preset"], changes)
 
 
-def _met(words: _Words, asked: Asked, folder: RunFolder | None, observer: Observer) -> Result:
-    """First episodes if they are needed, the prior that follows, and the run."""
+def _met(
+    words: _Words, asked: Asked, proposal: Proposal | None, folder: RunFolder | None, observer: Observer
+) -> Result:
+    """First episodes if nothing is proposed without them, the prior that follows, and the run."""
     first = _First(asked, folder, observer)
-    if asked.needs_episodes:
+    if proposal is None:
         first.play(words.seed)
-    proposal = proposal_of(asked, first.played, words.seed)
+        proposal = proposal_of(asked, first.played, words.seed)
     for sentence in proposal.said:
         observer.note(sentence)
     known = {"prior": bind_new("prior", proposal.knowledge.as_written)}
@@ -110,19 +152,29 @@ class _First:
         """Plays what is left of them. Each is kept as it ends, also one that fails or is stopped."""
         if self._folder and (pending := self._folder.pending()):
             self._add(pending, 0.0)
-        started = perf_counter()
+        first = FirstEpisodes(self._asked, seed, self.played)
+        with opened_system(self._asked.system) as env:
+            while len(self.played) < self._asked.first_episodes:
+                self._play_one(first, env)
+        self._check()
+
+    def _play_one(self, first: FirstEpisodes, env: Any) -> None:
+        started, shape = perf_counter(), self._asked.shape
         try:
-            for played in first_episodes(self._asked, seed, len(self.played)):
-                if self._folder:
-                    self._folder.keep(played)
-                self._add(played, perf_counter() - started)
-                started = perf_counter()
+            played = first.play(env, shape.horizon)
+        except ResetFault as fault:
+            played = Played(nothing_played(shape.state_size, shape.action_size, len(self._asked.costs), str(fault)), {})
         except Interrupted as stopped:
             self._interrupted(stopped.played)
             raise
-        except ResetFault as fault:
-            raise Halted(f"the system cannot begin a first episode: {fault}{self._again}.") from None
-        self._check()
+        if self._folder:
+            self._folder.keep(played)
+        self._add(played, perf_counter() - started)
+        if played.episode.ended == "fault":
+            raise Halted(
+                f"a first episode was cut short: {played.episode.reason}. What was played is kept; look after the "
+                f"system{self._again}."
+            )
 
     def _add(self, played: Played, seconds: float) -> None:
         number = len(self.played) - self._asked.first_episodes
@@ -137,28 +189,22 @@ class _First:
             self._folder.add_interruption(make_interruption(self._asked.costs, number, played.episode), played)
 
     def _check(self) -> None:
-        """Refuses to learn from what a failing system did, and from nothing."""
-        last = self.played[-1].episode
-        if last.ended == "fault" and len(self.played) < self._asked.first_episodes:
-            raise Halted(f"a first episode was cut short: {last.reason}. Look after the system{self._again}.")
+        """Refuses to learn from nothing, and a budget that next to nothing exceeds."""
         if not any(len(each.episode.actions) for each in self.played):
             raise Halted("no first episode had a single step; look after the system, and begin anew.")
-        for cost in self._asked.costs:
-            _check_budget(cost.name, cost.budget, self.records)
+        for i, cost in enumerate(self._asked.costs):
+            columns = [each.episode.costs[:, i] for each in self.played if len(each.episode.actions)]
+            least = min(projected(cost, column, self._asked.shape.horizon) for column in columns)
+            if least > cost.budget:
+                raise Halted(
+                    f"every first episode cost more than the budget of {cost.name}, {cost.budget:g}, or would have: at "
+                    f"least {least:.4g}, though next to nothing was done. Raise the budget, or name a safe_action or a "
+                    "fallback that keeps it."
+                )
 
     @property
     def _again(self) -> str:
         return f"; continue with 'sbsrl resume {self._folder.path}'" if self._folder else ""
-
-
-def _check_budget(name: str, budget: float, records: Sequence[Record]) -> None:
-    """Refuses a budget that every first episode exceeded: doing next to nothing costs more."""
-    costs = [record.metrics.get(f"cost/{name}", record.cost) for record in records]
-    if min(costs) > budget:
-        raise Halted(
-            f"every first episode cost more than the budget of {name}, {budget:g}: at least {min(costs):.4g}, though "
-            "next to nothing was done. Raise the budget, or name a safe_action or a fallback that keeps it."
-        )
 
 
 def _told(record: Record, number: str) -> str:
@@ -181,33 +227,11 @@ def resume(path: str | Path, observer: Observer | None = None, insist: bool = Fa
     with RunFolder.open(path) as folder:
         folder.lock()
         config = folder.config
-        _bind_again(config, things)
+        bind_again(config, things)
         if "asked" not in config:
             return go_on(folder, observer, insist)
         words = _Words.read(config, folder.path / "config.json")
         folder.repair()
-        return _met(words, asked_of(words.task, words.changes), folder, observer)
-
-
-def _bind_again(config: Mapping[str, Any], things: Mapping[str, Any]) -> None:
-    """Lets the local words of a configuration stand for these things, in the order of the words."""
-    for what, thing in things.items():
-        prefix = f"{LOCAL}{what}-"
-        found = {word for word in _words_in(config) if word.startswith(prefix)}
-        words = sorted(found, key=lambda word: int(word.removeprefix(prefix)))
-        several = list(thing) if isinstance(thing, list) else [thing]
-        if len(words) != len(several):
-            raise UserError(
-                f"{len(several)} objects were given as {what}, and the run began with {len(words)} that have no name; "
-                "give as many."
-            )
-        for word, each in zip(words, several, strict=True):
-            bind(word, each)
-
-
-def _words_in(content: Any) -> list[str]:
-    """All texts in a configuration; of NAME=SOURCE the source."""
-    if isinstance(content, str):
-        return [content.rpartition("=")[2]]
-    parts = content.values() if isinstance(content, Mapping) else content if isinstance(content, list) else ()
-    return [word for part in parts for word in _words_in(part)]
+        asked = asked_of(words.task, words.changes)
+        proposal = None if asked.needs_episodes else proposal_of(asked, [], words.seed)
+        return _met(words, asked, proposal, folder, observer)

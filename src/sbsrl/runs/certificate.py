@@ -204,8 +204,9 @@ def certificate(
     """
     theory = _theory(experiment)
     warning = next((r.calibration_warning for r in records if r.calibration_warning), warning)
-    against = [*theory.against_safety, *_observed_against(records, warning)]
-    guarantee = _guarantee(experiment, theory, against, records)
+    planned = [record for record in records if record.planned]
+    against = [*theory.against_safety, *_observed_against(planned, warning)]
+    guarantee = _guarantee(experiment, theory, against, planned)
     return {
         "guarantee": guarantee,
         "statement": _statement(experiment, guarantee),
@@ -272,7 +273,7 @@ def _events(experiment: Experiment, records: Sequence[Record], interruptions: Se
         "largest_violation": max((r.violation for r in records), default=0.0),
         "infeasible_plans": sum(r.infeasible_plans for r in records),
         "interventions": [r.episode for r in records if r.intervened],
-        "fallback_episodes": [r.episode for r in records if not r.feasible],
+        "fallback_episodes": [r.episode for r in records if r.planned and not r.feasible],
         "empty_intersections": [r.episode for r in records if r.calibration_warning],
         "interrupted_episodes": [i.episode for i in interruptions],
         "violating_interruptions": [i.episode for i in interruptions if not i.safe],

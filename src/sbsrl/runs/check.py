@@ -4,19 +4,17 @@ It plays two short cautious episodes with the same seed, as a run would begin, a
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from ..errors import UserError
-from ..own.caution import used
-from ..own.proposal import explain_belief
 from ..own.witness import Witness
 from ..systems.episode import Played, ResetFault
+from ..systems.faults import stop
 from ..transitions import Episode
-from .acquaintance import UNLIMITED, Asked, asked_of, first_episode
+from .acquaintance import UNLIMITED, Asked, FirstEpisodes, asked_of, opened_system, projected
 
 __all__ = ["Finding", "check"]
 
@@ -46,16 +44,17 @@ def check(spec: str, changes: Mapping[str, Any]) -> list[Finding]:
         return [Finding("wrong", str(error))]
     found = [Finding("fine", _shape(asked))]
     try:
-        witness, first, second = _played(asked)
+        witness, first, second, said = _played(asked)
     except ResetFault as fault:
         return [*found, Finding("wrong", f"No episode could begin: {fault}; mend reset().")]
-    found += _in_episode(asked, first)
+    found += _in_episode(first)
     found += _in_space(witness)
-    if first.episode.ended != "fault":
+    if second is not None:
         found += _repeated(first.episode, second.episode)
         found += _sizes(asked, first.episode)
         found += _costs(asked, first.episode)
         found += _speed(asked, witness)
+        found += _after_the_end(said)
         found += _plan(asked)
     return found
 
@@ -73,8 +72,12 @@ def _shape(asked: Asked) -> str:
     )
 
 
-def _played(asked: Asked) -> tuple[Witness, Played, Played]:
-    """Two episodes with the same seed and the same actions."""
+def _played(asked: Asked) -> tuple[Witness, Played, Played | None, str]:
+    """Two episodes with the same seed and the same actions, the second only after a first that did not fail.
+
+    Where the system itself ended the first one, the safe action is sent after it, as it would be after a fault; the
+    last word is what came of that. Where no budget was given nothing says what is too much, and nothing is shaken.
+    """
     bystanders: list[Witness] = []
 
     def watched(env: Any) -> Witness:
@@ -82,12 +85,28 @@ def _played(asked: Asked) -> tuple[Witness, Played, Played]:
         return bystanders[-1]
 
     steps = min(STEPS, asked.shape.horizon)
-    with closing(asked.system.open(watched)) as env:
-        first, second = (first_episode(asked, env, 0, SEED, steps) for _ in range(2))
-    return bystanders[0], first, second
+    unrest = 0.0 if any(cost.budget == UNLIMITED for cost in asked.costs) else None
+    with opened_system(asked.system, watched) as env:
+        episodes = FirstEpisodes(asked, SEED)
+        first = episodes.play(env, steps, unrest)
+        if first.episode.ended == "fault":
+            return bystanders[0], first, None, ""
+        said = ""
+        if bystanders[0].ended and episodes.guard.safe_action:
+            said = stop(env, episodes.guard, last=first.episode.states[-1])
+        second = FirstEpisodes(asked, SEED).play(env, steps, unrest)
+    return bystanders[0], first, second, said
 
 
-def _in_episode(asked: Asked, played: Played) -> Iterator[Finding]:
+def _after_the_end(said: str) -> Iterator[Finding]:
+    if "raised" in said:
+        yield Finding(
+            "careful",
+            f"After the end of an episode {said}: a machine must take its safe action at any time, also then.",
+        )
+
+
+def _in_episode(played: Played) -> Iterator[Finding]:
     episode = played.episode
     if episode.ended == "fault":
         yield Finding("wrong", f"An episode failed: {episode.reason}.")
@@ -97,9 +116,7 @@ def _in_episode(asked: Asked, played: Played) -> Iterator[Finding]:
             f"An episode terminated after {len(episode.actions)} steps of next to nothing: what it earned counts up to "
             "there. Is that meant?",
         )
-    if not len(episode.actions):
-        return
-    if np.ptp(episode.states, axis=0).max() == 0 and len(episode.actions) > 3:
+    if len(episode.actions) > 3 and np.ptp(episode.states, axis=0).max() == 0:
         yield Finding("careful", "The observation never changed: is the action sent, and is the state returned?")
 
 
@@ -161,12 +178,13 @@ def _costs(asked: Asked, episode: Episode) -> Iterator[Finding]:
                 "careful", f"No budget was given for {cost.name}; in these steps it was {_range(column)} per step."
             )
             continue
-        share = max(used(cost, list(column[: i + 1])) for i in range(len(column)))
-        if share > 1:
+        least = projected(cost, column, asked.shape.horizon)
+        if least > cost.budget:
             yield Finding(
                 "wrong",
-                f"Next to nothing was done, and the cost {cost.name} ({_range(column)} per step) exceeded its budget "
-                f"of {cost.budget:g}: raise it, or name a safe_action or a fallback that keeps it.",
+                f"Next to nothing was done, and the cost {cost.name} ({_range(column)} per step) makes {least:.4g} per "
+                f"episode, more than its budget of {cost.budget:g}: raise it, or name a safe_action or a fallback that "
+                "keeps it.",
             )
         else:
             yield Finding("fine", f"The cost {cost.name} was {_range(column)} per step; the budget is {cost.budget:g}.")
@@ -198,9 +216,8 @@ WORK: Mapping[str, tuple[str, Callable[[int], str]]] = {
 
 def _plan(asked: Asked) -> Iterator[Finding]:
     """What a run would do."""
-    rows = 0 if asked.data else asked.first_episodes * asked.shape.horizon
-    belief, why = explain_belief(asked.shape, rows, asked.episodes, asked.belief)
-    solver, duration = WORK[belief]
+    belief, why = asked.proposed_belief()
+    solver, duration = WORK["ensemble" if belief == "ensemble" else "gp"]
     yield Finding("fine", f"{why} Policies: {solver}, {duration(asked.shape.horizon)}.")
     settings = asked.system.settings
     if asked.needs_episodes:

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..costs import Cost
 from ..errors import UserError
 from ..methods import make_method
 from ..parts import PARTS
@@ -35,7 +37,7 @@ def make_config(spec: Specification, task: Task, first_episodes: int = 0) -> dic
         "system": {
             "horizon": task.horizon,
             "costs": [
-                {"name": c.name, "budget": c.budget, "aggregation": c.aggregation, "least": c.least(task.horizon)}
+                {"name": c.name, "budget": c.budget, "aggregation": c.aggregation, "least": _least(c, task.horizon)}
                 for c in task.costs
             ],
         },
@@ -44,6 +46,12 @@ def make_config(spec: Specification, task: Task, first_episodes: int = 0) -> dic
     if first_episodes:
         config["first_episodes"] = first_episodes
     return sealed(config)
+
+
+def _least(cost: Cost, horizon: int) -> float | None:
+    """The smallest aggregated cost that there can be; None where nothing bounds it, since JSON has no infinity."""
+    found = cost.least(horizon)
+    return found if math.isfinite(found) else None
 
 
 def sealed(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import jax
 
@@ -13,11 +14,12 @@ from ..ledger import Judgement, make_interruption, make_record
 from ..loop import concluded
 from ..record import Record
 from ..systems.episode import Guard, Interrupted, Played, ResetFault, run_episode
+from ..transitions import nothing_played
 from ..validation import Whole
 from .folder import RunFolder
 from .load import load
 from .system import LazySystem
-from .train import Halted, Result
+from .train import Halted, Result, certified
 
 __all__ = ["evaluate"]
 
@@ -30,19 +32,27 @@ def evaluate(
     episodes: int = 10,
     on_episode: Callable[[Record], None] = lambda record: None,
     note: Callable[[str], None] = lambda text: None,
+    **things: Any,
 ) -> list[Record]:
     """Plays so many episodes of the policy that the run has learned; each has its line of the ledger.
 
-    Seeds follow from that of the run and the number of the line, so that no two episodes begin alike.
+    Seeds follow from that of the run and the number of the line, so that no two episodes begin alike. `things` are
+    objects that the run began with and that have no name, as for `resume`.
     """
     count = Whole(1, 100_000).read("episodes", episodes)
-    result, found = load(path), []
+    result, found = load(path, **things), []
     with RunFolder.open(path) as folder, LazySystem(result.experiment.task, note) as system:
         folder.lock()
         folder.repair()
+        if folder.pending() is not None:
+            raise UserError(
+                f"an episode of {folder.path} was played and is not learned from yet; continue it first with 'sbsrl "
+                f"resume {folder.path}'."
+            )
         evaluation = _Evaluation(result, concluded(result.experiment, result.learner), folder, system)
         for _ in range(count):
             record = evaluation.play()
+            evaluation.certify()
             on_episode(record)
             found.append(record)
             if record.ended == "fault":
@@ -54,7 +64,7 @@ class _Evaluation:
     """Episodes of one policy, kept in the folder of its run."""
 
     def __init__(self, result: Result, chosen: Chosen, folder: RunFolder, system: LazySystem) -> None:
-        self._experiment, self._key, self._chosen = result.experiment, result.learner.key, chosen
+        self._experiment, self._learner, self._chosen = result.experiment, result.learner, chosen
         self._folder, self._system = folder, system
 
     def play(self) -> Record:
@@ -65,9 +75,14 @@ class _Evaluation:
         judgement = Judgement("evaluate", self._chosen.problem, self._chosen.solution, None, perf_counter() - started)
         return self._folder.add_played(make_record(task, turn.episode, played, judgement))
 
+    def certify(self) -> None:
+        """Writes the certificate anew: what happened counts, whoever asked for it."""
+        records, stopped = self._folder.records(), self._folder.interruptions()
+        self._folder.write_json("certificate.json", certified(self._experiment, records, self._learner, stopped))
+
     def _turn(self) -> Turn:
         records = self._folder.records()
-        key = jax.random.fold_in(jax.random.fold_in(self._key, EVALUATION), len(records))
+        key = jax.random.fold_in(jax.random.fold_in(self._learner.key, EVALUATION), len(records))
         reset, rollout = jax.random.split(key)
         number = 1 + max((record.episode for record in records), default=-1)
         return Turn(number, int(jax.random.bits(reset)) >> 1, rollout)
@@ -78,7 +93,7 @@ class _Evaluation:
         try:
             return run_episode(self._system.open(), self._chosen.policy, turn.seed, turn.key, task.horizon, guard=guard)
         except ResetFault as fault:
-            raise UserError(f"the system cannot be reset: {fault}; look after it.") from None
+            return Played(nothing_played(task.state_size, task.action_size, len(task.costs), str(fault)), {})
         except Interrupted as stopped:
             line = make_interruption(task.costs, turn.episode, stopped.played.episode)
             self._folder.add_interruption(line, stopped.played)

@@ -12,6 +12,8 @@ from jaxtyping import Float
 from ..atomic import disk, write_atomically
 from ..errors import UserError
 from ..loop import greedy_policy
+from ..own.names import is_local
+from ..own.settings import INFO, OwnSettings
 from ..policy import Memoryless
 from ..task import Task
 from .borrowed_phase import KEPT
@@ -37,12 +39,13 @@ class Exported(NamedTuple):
     """The largest difference from the original, as a share of the range of actions; None where it is a copy."""
 
 
-def export(path: str | Path, out: str | Path | None = None) -> Exported:
+def export(path: str | Path, out: str | Path | None = None, **things: Any) -> Exported:
     """Writes the policy that a run has learned: a file policy.onnx, or for a planner a folder that `load` understands.
 
-    The network takes `observation`, rows of single precision, and gives `action`.
+    The network takes `observation`, rows of single precision, and gives `action`. `things` are objects that the run
+    began with and that have no name, as for `resume`.
     """
-    result = load(path)
+    result = load(path, **things)
     assert result.folder is not None
     policy = greedy_policy(result.experiment, result.learner)
     if isinstance(policy, Memoryless):
@@ -106,6 +109,12 @@ def _difference(session: Any, policy: Memoryless, task: Task, observations: Floa
 def _bundle(result: Result, out: Path) -> Exported:
     """A copy of what a planner needs: what is believed, and how it plans. It runs where sbsrl is installed."""
     assert result.folder is not None
+    needed = _own_code(result)
+    if local := [word for word in needed if is_local(word)]:
+        raise UserError(
+            f"the planner needs {', '.join(local)}, objects of the program that began the run, which cannot be written "
+            "down; put them into a module, and begin anew."
+        )
     if out.exists():
         raise UserError(f"{out} exists already; choose another --out.")
     with disk(out):
@@ -121,10 +130,21 @@ def _bundle(result: Result, out: Path) -> Exported:
     return Exported(out, None)
 
 
+def _own_code(result: Result) -> list[str]:
+    """What of the user's own code a planner asks: functions by their names."""
+    given = result.experiment.settings.task
+    if not isinstance(given, OwnSettings):
+        return []
+    words = (*(source for _, source in given.costs), given.reward, given.simulator, given.fallback)
+    return [word for word in words if ":" in word and not word.startswith(f"{INFO}:")]
+
+
 def _how_to_use(result: Result) -> str:
+    code = "".join(f"- `{word}`\n" for word in _own_code(result))
+    wanted = f", and your own code, importable from where it runs:\n\n{code}" if code else ".\n"
     return (
         f"# A policy of {result.experiment.task.name.rstrip(':')}\n\nIt plans anew at every step, with the belief in "
-        "`checkpoint/`; it needs `pip install sbsrl`.\n\n    import sbsrl\n\n"
+        f"`checkpoint/`. It needs `pip install sbsrl`{wanted}\n    import sbsrl\n\n"
         '    policy = sbsrl.load("FOLDER").policy\n    policy.reset()              # at the beginning of an episode\n'
         "    action = policy(observation)\n    policy.observe(reward, costs)  # only where a cost is summed over the "
         "episode\n"

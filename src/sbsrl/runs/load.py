@@ -1,6 +1,7 @@
 """A run that is looked at again: its learner as it stands, or as it stood before one of its episodes."""
 
 from pathlib import Path
+from typing import Any
 
 from ..errors import UserError
 from ..learner import Experiment, Learner
@@ -8,17 +9,22 @@ from ..loop import prepared
 from .borrowed_phase import KEPT
 from .folder import RunFolder
 from .shared_phase import SharedPhase
+from .things import bind_again
 from .train import Result, opened, relearned
 
 __all__ = ["learner_before", "load"]
 
 
-def load(path: str | Path) -> Result:
-    """What a run has learned so far: `load(DIR).policy(observation)` is an action. Nothing is played or written."""
+def load(path: str | Path, **things: Any) -> Result:
+    """What a run has learned so far: `load(DIR).policy(observation)` is an action. Nothing is played or written.
+
+    `things` are objects that the run began with and that have no name, as for `resume`.
+    """
     with RunFolder.open(path) as folder:
+        bind_again(folder.config, things)
         _, experiment, fresh = opened(_finished(folder))
         records = folder.records()
-        learned = [record.line for record in records if record.phase != "evaluate"]
+        learned = [record.line for record in records if record.planned]
         learner, lines, _ = folder.restore(fresh)
         if not learner.prepared:
             learner = _prepared(experiment, fresh, folder)
@@ -42,10 +48,12 @@ def learner_before(folder: RunFolder, line: int) -> tuple[Experiment, Learner]:
     """
     _, experiment, fresh = opened(_finished(folder))
     records = folder.records()
-    before = [record for record in records[folder.first_lines : line] if record.phase != "evaluate"]
+    before, after = (
+        [record for record in part if record.planned and record.phase != "final"]
+        for part in (records[:line], records[line:])
+    )
     restored, lines, _ = folder.restore(fresh)
-    final = bool(before) and before[-1].phase == "final"
-    if all(record.line < lines for record in before) and (records[line].phase in {"final", "evaluate"} or final):
+    if not after and all(record.line < lines for record in before):
         return experiment, restored  # nothing was learned since
     learner = _prepared(experiment, fresh, folder)
     for record in before:

@@ -1,7 +1,7 @@
 """One episode of a run, with what its samples foretold: enough to draw it."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import UserError
 from ..foresight import Forecast, foretell
@@ -10,6 +10,7 @@ from ..record import Record
 from ..transitions import Episode
 from .folder import RunFolder
 from .load import learner_before
+from .things import bind_again
 from .train import Result, opened
 
 __all__ = ["Look", "look_at", "look_at_last"]
@@ -28,9 +29,13 @@ class Look(NamedTuple):
     """None where nothing could be foretold: before there was a belief, or where nothing was played."""
 
 
-def look_at(path: str | Path, episode: int | None = None) -> Look:
-    """The episode of that number, or the last one; the learner is what it was before that episode."""
+def look_at(path: str | Path, episode: int | None = None, **things: Any) -> Look:
+    """The episode of that number, or the last one; the learner is what it was before that episode.
+
+    `things` are objects that the run began with and that have no name, as for `resume`.
+    """
     with RunFolder.open(path) as folder:
+        bind_again(folder.config, things)
         record = _found(folder, episode)
         played = folder.trajectory(record.line).episode
         if record.line < folder.first_lines:

@@ -11,7 +11,7 @@ from ..systems.deadline import within
 from ..systems.faults import FAILURES, describe
 from ..task import Task
 
-__all__ = ["LazySystem"]
+__all__ = ["CLOSE_TIMEOUT", "LazySystem"]
 
 CLOSE_TIMEOUT = 10.0
 """Seconds that a system may take to close: one that hangs must not keep its user from knowing."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-
 from ..choice import Shortfall
 from ..errors import UserError
 from ..learner import Experiment, Learner, Turn, calibration_warning
@@ -22,9 +20,8 @@ from ..record import Interruption, Record
 from ..solve.protocol import Preparing
 from ..specification import Specification
 from ..systems.episode import Guard, Interrupted, Played, ResetFault, run_episode
-from ..task import Task
 from ..tasks import Given, given_files
-from ..transitions import Episode
+from ..transitions import nothing_played
 from .borrowed_phase import KEPT, borrow
 from .certificate import certificate, first_episode_warning
 from .config import changed_versions, make_config, read_config
@@ -34,7 +31,18 @@ from .shared_phase import SharedPhase
 from .system import LazySystem
 from .view import RunView
 
-__all__ = ["Halted", "Observer", "Result", "Unobserved", "go_on", "opened", "relearned", "train", "train_after"]
+__all__ = [
+    "Halted",
+    "Observer",
+    "Result",
+    "Unobserved",
+    "certified",
+    "go_on",
+    "opened",
+    "relearned",
+    "train",
+    "train_after",
+]
 
 
 class Halted(UserError):  # noqa: N818  (a state of the run, not a mistake)
@@ -92,13 +100,14 @@ class Result:
     @cached_property
     def view(self) -> RunView:
         """The run as tables and pictures see it."""
-        made = _certificate(self.experiment, self.records, self.learner, self.interruptions) if self.records else None
+        made = certified(self.experiment, self.records, self.learner, self.interruptions) if self.records else None
         return RunView(self.config, self.records, made, interruptions=self.interruptions)
 
 
-def _certificate(
+def certified(
     experiment: Experiment, records: Sequence[Record], learner: Learner, interruptions: Sequence[Interruption]
 ) -> dict[str, Any]:
+    """The certificate of a run with this learner."""
     return certificate(experiment, records, interruptions, calibration_warning(learner.belief))
 
 
@@ -194,7 +203,7 @@ class _Run:
                     env, policy, turn.seed, turn.key, task.horizon, guard=guard, on_step=display.stepped
                 )
             except ResetFault as fault:
-                played = Played(_nothing_played(task, str(fault)), {})
+                played = Played(nothing_played(task.state_size, task.action_size, len(task.costs), str(fault)), {})
             except Interrupted as stopped:
                 self._keep_interruption(turn.episode, stopped.played)
                 raise
@@ -242,13 +251,13 @@ class _Run:
 
     def _write_certificate(self) -> None:
         if self.folder:
-            made = _certificate(self.experiment, self.records, self.learner, self.interruptions)
+            made = certified(self.experiment, self.records, self.learner, self.interruptions)
             self.folder.write_json("certificate.json", made)
 
     def _check_end(self) -> None:
         """Says so if the run stopped before its end."""
         again = f"; continue with 'sbsrl resume {self.folder.path}'" if self.folder else ""
-        learned = [record for record in self.records if record.phase != "evaluate"]
+        learned = [record for record in self.records if record.planned]
         if learned and learned[-1].ended == "fault":
             raise Halted(
                 f"episode {learned[-1].episode} was cut short: {learned[-1].reason}. What was played is kept; look "
@@ -282,12 +291,6 @@ class _Display:
     def complain(self) -> None:
         if self._error is not None:
             raise self._error
-
-
-def _nothing_played(task: Task, reason: str) -> Episode:
-    """The episode of a system that could not be reset."""
-    states, actions = np.zeros((0, task.state_size)), np.zeros((0, task.action_size))
-    return Episode(states, actions, np.zeros(0), np.zeros((0, len(task.costs))), "fault", reason)
 
 
 def train(
@@ -352,7 +355,7 @@ def _restore(experiment: Experiment, fresh: Learner, folder: RunFolder, observer
     """The learner after all episodes of the ledger: from the checkpoint, then from trajectories that it lacks."""
     folder.repair()
     learner, lines, note = folder.restore(fresh, insist)
-    missing = [record.line for record in folder.records()[lines:] if record.phase != "evaluate"]
+    missing = [record.line for record in folder.records()[lines:] if record.planned]
     if note:
         episodes = f"{len(missing)} recorded episode{'' if len(missing) == 1 else 's'}"
         observer.note(f"{note.rstrip('.')}; the learner is rebuilt from {episodes}.")

@@ -16,8 +16,8 @@ class CostView:
     name: str
     budget: float
     aggregation: str
-    least: float
-    """The smallest aggregated cost there can be."""
+    least: float | None
+    """The smallest aggregated cost there can be; None where nothing bounds it."""
 
     @property
     def expected(self) -> bool:

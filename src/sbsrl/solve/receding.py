@@ -58,11 +58,12 @@ class RecedingHorizon(eqx.Module):
         memory = self.planner.init(self.problem.constraint_count)
         if self.opening is not None:
             memory = memory._replace(mean=self.opening)
-        spent = jnp.zeros(self.problem.bounds.shape, PLAN) if self._sums else None
+        spent = jnp.zeros(self.problem.bounds.shape, PLAN) if self.spends else None
         return PolicyState(memory, jnp.zeros((), jnp.int32), jnp.zeros((), PLAN), spent)
 
     @property
-    def _sums(self) -> bool:
+    def spends(self) -> bool:
+        """Whether what steps really cost decides what later plans may cost."""
         return "sum" in self.problem.aggregations
 
     def observe(self, state: PolicyState, reward: float, costs: Float[np.ndarray, " k"]) -> PolicyState:
