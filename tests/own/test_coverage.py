@@ -67,8 +67,10 @@ def test_a_right_belief_covers_near_the_nominal_shares():
     assert found.points == 60
     for level, share in zip(LEVELS, found.shares, strict=True):
         assert abs(share - level) < 4 * np.sqrt(level * (1 - level) / 120)
-    assert 0.8 < found.stretch < 1.25
-    assert found.at_95 == found.shares[2]
+    assert len(found.stretch) == len(found.at_95) == 2
+    assert all(0.75 < stretch < 1.3 for stretch in found.stretch)
+    assert np.mean(found.at_95) == pytest.approx(found.shares[2], rel=1e-12)
+    assert found.least == min(found.at_95)
 
 
 def test_an_overconfident_belief_does_not_and_says_how_far_it_is_off():
@@ -78,16 +80,32 @@ def test_an_overconfident_belief_does_not_and_says_how_far_it_is_off():
     right, wrong = (
         measure(numbers, inputs, outcomes, out) for numbers in (NUMBERS, replace(NUMBERS, scale=(0.5, 0.125)))
     )
-    assert wrong.at_95 < 0.6
-    assert wrong.stretch == pytest.approx(4 * right.stretch, rel=1e-9)
+    assert max(wrong.at_95) < 0.6
+    assert wrong.stretch == pytest.approx(tuple(4 * each for each in right.stretch), rel=1e-9)
     timid = measure(replace(NUMBERS, scale=(20.0, 5.0)), inputs, outcomes, out)
-    assert (timid.shares[0], timid.at_95) == (1.0, 1.0)
+    assert (timid.shares[0], timid.at_95, timid.least) == (1.0, (1.0, 1.0), 1.0)
+
+
+def test_one_output_of_several_that_is_badly_covered_is_seen_although_the_pooled_share_is_fine():
+    """Its deviations are a tenth of what they should be, those of the nine others twice."""
+    right = replace(NUMBERS, scale=(1.0,) * 10, length_scales=((1.0, 2.0),), noise=(0.1,))
+    inputs, outcomes = drawn(right, 100, seed=4)
+    scales = [2.0] * 10
+    scales[7] = 0.1
+    found = measure(replace(right, scale=tuple(scales)), inputs, outcomes, np.arange(100) % 5 == 0)
+    assert found.shares[2] >= 0.9
+    assert found.least == found.at_95[7] < 0.4
+    assert found.stretch[7] > 5
+    others = [i for i in range(10) if i != 7]
+    assert min(found.at_95[i] for i in others) >= 0.95
+    assert max(found.stretch[i] for i in others) < 1
 
 
 def test_too_long_length_scales_are_overconfident():
     inputs, outcomes = drawn(NUMBERS, 200, seed=3)
     smooth = replace(NUMBERS, length_scales=((10.0, 10.0),))
-    assert measure(smooth, inputs, outcomes, np.arange(200) % 5 == 0).at_95 < 0.7
+    found = measure(smooth, inputs, outcomes, np.arange(200) % 5 == 0)
+    assert found.least <= found.shares[2] < 0.7
 
 
 def test_shares_are_counted():
@@ -97,9 +115,21 @@ def test_shares_are_counted():
     outcomes = 1.25 * np.array([[0.0], [0.5], [1.0], [-1.5], [3.0]])
     found = measure(numbers, inputs, outcomes, np.arange(5) > 0)
     assert found.shares == (0.25, 0.5, 0.75, 0.75)
-    assert found == Coverage(
-        found.shares, pytest.approx(np.quantile([0.5, 1.0, 1.5, 3.0], 0.95) / 1.959964, rel=1e-6), 4
-    )
+    (wanted,) = found.stretch
+    assert wanted == pytest.approx(np.quantile([0.5, 1.0, 1.5, 3.0], 0.95) / 1.959964, rel=1e-6)
+    assert found == Coverage(found.shares, (0.75,), found.stretch, 4)
+    assert found.least == 0.75
+
+
+def test_shares_are_counted_for_each_output_and_the_worst_is_the_least():
+    numbers = GPNumbers("stay", (1.0, 10.0), "squared-exponential", ((1.0,),), (0.75,))
+    inputs = np.array([[0.0], [100.0], [200.0], [300.0], [400.0]])
+    z = np.array([[0.0, 0.0], [2.5, 0.1], [1.0, -0.2], [-1.5, 0.3], [3.0, -4.0]])
+    found = measure(numbers, inputs, 1.25 * z * [1.0, 10.0], np.arange(5) > 0)
+    assert found.shares == (0.375, 0.5, 0.625, 0.75)
+    assert (found.at_95, found.least, found.points) == ((0.5, 0.75), 0.5, 4)
+    quantiles = np.quantile([[2.5, 1.0, 1.5, 3.0], [0.1, 0.2, 0.3, 4.0]], 0.95, axis=1)
+    assert found.stretch == pytest.approx(tuple(quantiles / 1.959964), rel=1e-6)
 
 
 def test_a_fifth_of_the_episodes_is_held_out_whole():
@@ -125,7 +155,7 @@ def test_of_hardly_any_rows_one_is_held_out(count):
     for out in held_out(inputs, [count], np.ones(2)).values():
         assert out.any()
         found = measure(NUMBERS, inputs, np.zeros((count, 2)), out)
-        assert found == Coverage((1.0, 1.0, 1.0, 1.0), 0.0, out.sum())
+        assert found == Coverage((1.0, 1.0, 1.0, 1.0), (1.0, 1.0), (0.0, 0.0), out.sum())
 
 
 def test_the_outermost_rows_are_those_farthest_from_the_middle_in_units_of_the_length_scales():

@@ -88,6 +88,26 @@ def test_rows_of_two_episodes_are_not_joined(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "labels",
+    [
+        "aabb",
+        "ABCD",
+        "aaab",
+        ["run 1", "run 1", "run 2", "run 2"],
+        ["", "", "x", "x"],
+        ["nan"] * 4,
+        ["0", "0", "b", "0"],
+    ],
+)
+def test_episodes_may_have_any_labels(tmp_path, labels):
+    text = "episode,p,v,u\n" + "".join(f"{label},{i},0,0\n" for i, label in enumerate([*labels, labels[-1]]))
+    found = read_recorded(table(tmp_path / "a.csv", text), SHAPE, [])
+    joined = [i for i, (one, other) in enumerate(zip(labels, [*labels[1:], labels[-1]], strict=True)) if one == other]
+    assert found.states[:, 0].tolist() == joined
+    assert found.next_states[:, 0].tolist() == [i + 1 for i in joined]
+
+
+@pytest.mark.parametrize(
     ("times", "joined"),
     [
         ([0.0, 0.1, 0.2, 0.3, 0.4], [0, 1, 2, 3]),
@@ -160,6 +180,11 @@ def test_actions_may_be_beyond_their_limits_by_a_twentieth_of_the_range(tmp_path
         ("p,v,u\n0,1,0\n", "holds no transitions"),
         ("p,v,u\n", "holds no transitions"),
         ("time,episode,p,v,u\n0,0,0,1,0\n0,1,0,1,0\n0,2,0,1,0\n", "holds no transitions"),
+        (
+            "time,p,v,u\n0,0,1,0\n0.1,1,2,0\n12:30:05,2,2,0\nlater,2,2,0\n",
+            r"the time of row 2 of .*a\.csv is '12:30:05'; give seconds since the beginning\.$",
+        ),
+        ("time,p,v,u\n,0,1,0\n0.1,1,2,0\n", "the time of row 0 of .* is ''; give seconds since the beginning"),
         ("p,v,u\n0,1,40\n1,2,0\n", "action 0 of .* lies between 40 and 40, and the system takes -1 to 1"),
     ],
 )

@@ -1,6 +1,7 @@
 """Words for systems and functions: what is named is found again, and what is not there is explained in a line."""
 
 import math
+import subprocess
 import sys
 from functools import partial
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import pytest
 
 from sbsrl.errors import UserError
 from sbsrl.own import names, signals
-from sbsrl.own.names import bind, bind_new, find, is_local, name_of
+from sbsrl.own.names import PROCESS, bind, bind_new, find, is_local, name_of
 
 SYSTEM = """
 FROM, count = __name__, 0
@@ -136,14 +137,85 @@ def test_a_function_of_a_file_keeps_the_word_of_the_program(here):
 
 def test_new_words_are_new_and_can_be_bound_again():
     assert [bind_new("data", 1), bind_new("data", 1), bind_new("cost", 1)] == [
-        "local:data-1",
-        "local:data-2",
-        "local:cost-1",
+        f"local:data-{PROCESS}-1",
+        f"local:data-{PROCESS}-2",
+        f"local:cost-{PROCESS}-1",
     ]
-    bind("local:data-1", 7)
-    assert (find("local:data-1", "data"), find("local:data-2", "data")) == (7, 1)
+    bind(f"local:data-{PROCESS}-1", 7)
+    assert (find(f"local:data-{PROCESS}-1", "data"), find(f"local:data-{PROCESS}-2", "data")) == (7, 1)
+
+
+def test_a_word_of_another_program_that_is_bound_here_does_not_change_the_new_ones():
+    bind("local:data-00000000-1", 3)
+    assert bind_new("data", 4) == f"local:data-{PROCESS}-1"
+    assert find("local:data-00000000-1", "data") == 3
 
 
 def test_a_word_of_another_program_is_explained():
-    with pytest.raises(UserError, match=r"cannot be found again; go on .* with sbsrl.resume\(DIR, system=...\)"):
-        find("local:system-1", "system")
+    bind_new("system", 1)
+    said = r"cannot be found again; say it once more from Python, as in sbsrl\.resume\(DIR, system=\.\.\.\), or put it"
+    with pytest.raises(UserError, match=said) as caught:
+        find("local:system-00000000-1", "system")
+    assert "\n" not in str(caught.value)
+
+
+# scripts
+
+SCRIPT = """
+from sbsrl.own.names import PROCESS, find, name_of
+
+print("executed", __name__ == "__main__")
+
+def price(x, a, y):
+    return 2.0
+
+class Motor:
+    def hum(self):
+        pass
+
+def maker():
+    def within(x, a, y):
+        return 3.0
+    return within
+
+if __name__ == "__main__":
+    for thing in (price, Motor, maker(), lambda: None, Motor(), Motor.hum):
+        word = name_of(thing, "cost")
+        print(word.replace(PROCESS, "HERE"), find(word, "cost") is thing, name_of(thing, "cost") == word)
+"""
+
+
+def printed(*arguments, cwd):
+    """The lines that another process of Python writes."""
+    found = subprocess.run([sys.executable, *arguments], cwd=cwd, stdout=subprocess.PIPE, text=True, check=True)
+    return found.stdout.splitlines()
+
+
+def test_what_is_at_the_top_of_a_running_script_is_named_by_its_file_and_found_by_other_processes(here):
+    """It is executed once, although its words are looked up; nothing else in it has a word for others."""
+    (here / "bench_script.py").write_text(SCRIPT)
+    assert printed("bench_script.py", cwd=here) == [
+        "executed True",
+        "bench_script.py:price True True",
+        "bench_script.py:Motor True True",
+        "local:cost-HERE-1 True True",
+        "local:cost-HERE-2 True True",
+        "local:cost-HERE-3 True True",
+        "local:cost-HERE-4 True True",
+    ]
+    seek = "from sbsrl.own.names import find; print(find('bench_script.py:price', 'cost')(0, 0, 0))"
+    assert printed("-c", seek, cwd=here) == ["executed False", "2.0"]
+
+
+def test_a_script_of_another_folder_is_named_by_its_whole_path(here):
+    (here / "bench_script.py").write_text(SCRIPT)
+    (here / "elsewhere").mkdir()
+    _, found, *_ = printed("../bench_script.py", cwd=here / "elsewhere")
+    word = f"{here.resolve()}/bench_script.py:price"
+    assert found == f"{word} True True"
+    assert find(word, "cost")(0, 0, 0) == 2.0
+
+
+def test_functions_of_a_program_without_a_file_have_local_words(here):
+    lines = "from sbsrl.own.names import is_local, name_of\ndef price(): pass\nprint(is_local(name_of(price, 'cost')))"
+    assert printed("-c", lines, cwd=here) == ["True"]

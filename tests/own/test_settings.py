@@ -92,3 +92,44 @@ def test_budgets_and_regions_of_another_number_are_refused():
         OwnSettings(cost=("info:heat",)).priced((1.0, 2.0))
     with pytest.raises(UserError, match="the region has 1 lower and 2 upper limits, and an observation has 2 numbers"):
         OwnSettings(region_low=(1.0,)).region(2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"safe_action": (0.0, 2.0)},
+        {"safe_action": (-1.0, 4.0)},  # limits are actions
+        {"start": (1e9, 0.0, 0.0)},
+        {"region_low": (0.0, 0.0, -INF), "region_high": (1.0, INF, 5.0)},
+        {"safe_action": (1.0, 0.0), "start": (0.0, 0.0, 0.0), "region_high": (1.0, 1.0, 1.0)},
+    ],
+)
+def test_what_fits_the_system_is_accepted(settings):
+    assert OwnSettings(**settings).check((-1.0, 0.0), (1.0, 4.0), 3) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"safe_action": (0.0,)},
+            r"^the safe action \[0\.0\] is none of the system's, which are -1 to 1, 0 to 4\.$",
+        ),
+        ({"safe_action": (0.0, 1.0, 0.0)}, r"the safe action \[0\.0, 1\.0, 0\.0\] is none of the system's"),
+        ({"safe_action": (0.0, -0.5)}, r"the safe action \[0\.0, -0\.5\] is none of the system's"),
+        ({"safe_action": (1.5, 1.0)}, r"the safe action \[1\.5, 1\.0\] is none of the system's"),
+        ({"start": (0.0, 0.0)}, r"^start has 2 numbers, and an observation has 3\.$"),
+        ({"start": (0.0,) * 4}, r"^start has 4 numbers, and an observation has 3\.$"),
+        ({"region_low": (0.0,)}, "the region has 1 lower and 3 upper limits, and an observation has 3 numbers"),
+        ({"region_high": (0.0,) * 4}, "the region has 3 lower and 4 upper limits"),
+        (
+            {"region_low": (0.0, 0.0, 2.0), "region_high": (1.0, 1.0, 1.0)},
+            "the region lies between 2 and 1: swap the limits",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_system_is_refused_in_a_line(settings, said):
+    with pytest.raises(UserError, match=said) as caught:
+        OwnSettings(**settings).check((-1.0, 0.0), (1.0, 4.0), 3)
+    assert "\n" not in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 
 from sbsrl.errors import UserError
 from sbsrl.own import names, signals
-from sbsrl.own.names import find
+from sbsrl.own.names import PROCESS, find
 from sbsrl.own.settings import OwnSettings
 from sbsrl.own.wording import in_words
 from sbsrl.transitions import Transitions
@@ -48,9 +48,9 @@ def test_a_system_is_named_and_found_again():
     [
         ("info:heat", ("info:heat",)),
         (signals.function, ("sbsrl.own.signals:function",)),
-        (lambda x, a, y: 0.0, ("local:cost-1",)),
-        (["info", lambda x, a, y: 0.0], ("info", "local:cost-1")),
-        ({"warm": "info:heat", "fast": lambda x, a, y: 0.0}, ("warm=info:heat", "fast=local:cost-1")),
+        (lambda x, a, y: 0.0, (f"local:cost-{PROCESS}-1",)),
+        (["info", lambda x, a, y: 0.0], ("info", f"local:cost-{PROCESS}-1")),
+        ({"warm": "info:heat", "fast": lambda x, a, y: 0.0}, ("warm=info:heat", f"fast=local:cost-{PROCESS}-1")),
     ],
 )
 def test_costs_are_one_or_several_and_a_mapping_names_them(cost, words):
@@ -83,6 +83,12 @@ def test_functions_words_and_data_have_names_and_numbers_stay():
     }
     assert worded(data=Path("a") / "b.csv")["data"] == "a/b.csv"
     assert worded(data="minari:a-v0")["data"] == "minari:a-v0"
+
+
+def test_arrays_and_numbers_of_numpy_become_plain_ones():
+    found = worded(safe_action=np.array([0.5, 1.0]), steps=np.int64(7), budget=np.float64(3.0))
+    assert found == {"safe_action": [0.5, 1.0], "steps": 7, "budget": 3.0}
+    assert [type(found[name]) for name in ("safe_action", "steps", "budget")] == [list, int, float]
 
 
 @pytest.mark.parametrize("prefixed", [False, True])

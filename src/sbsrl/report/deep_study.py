@@ -268,9 +268,15 @@ def _row(study: Study, arm: Arm) -> tuple[str, ...]:
         f"{sum(run.fallbacks for run in runs)}",
         _percent([run.coverage for run in runs]),
         _percent([run.policies_covered for run in runs]),
-        f"{np.mean([run.metric('kappa')[-1] for run in runs]):.2f}",
+        _last_kappa(runs),
         f"{min(seconds):.0f} to {max(seconds):.0f}",
     )
+
+
+def _last_kappa(runs: Iterable[Run]) -> str:
+    """The mean over the runs whose samples were tested; a policy that is taken over at once never is."""
+    found = mean_known(float(tested[-1]) if len(tested := run.metric("kappa")) else np.nan for run in runs)
+    return f"{found:.2f}" if np.isfinite(found) else "-"
 
 
 def mean_known(shares: Iterable[float]) -> float:
