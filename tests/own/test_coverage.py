@@ -149,13 +149,12 @@ def test_of_few_episodes_stretches_of_rows_are_held_out():
     assert np.diff(np.flatnonzero(np.diff(np.concatenate([[0], rows, [0]])))).tolist() == [5, 20, 5, 20, 5, 20, 5]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_of_hardly_any_rows_one_is_held_out(count):
-    inputs = np.arange(2.0 * count).reshape(count, 2)
-    for out in held_out(inputs, [count], np.ones(2)).values():
-        assert out.any()
-        found = measure(NUMBERS, inputs, np.zeros((count, 2)), out)
-        assert found == Coverage((1.0, 1.0, 1.0, 1.0), (1.0, 1.0), (0.0, 0.0), out.sum())
+@pytest.mark.parametrize("count", [10, 17, 200])
+def test_about_a_fifth_is_held_out_however_rows_tie(count):
+    """All inputs are the same or one of two, and nearly all rows are of one episode."""
+    for inputs in (np.zeros((count, 2)), np.arange(count)[:, None] % 2 * np.ones((1, 2))):
+        for out in held_out(inputs, [1, 1, count - 4, 1, 1], np.ones(2)).values():
+            assert 0.1 <= out.mean() <= 0.35
 
 
 def test_the_outermost_rows_are_those_farthest_from_the_middle_in_units_of_the_length_scales():

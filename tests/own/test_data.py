@@ -182,9 +182,9 @@ def test_actions_may_be_beyond_their_limits_by_a_twentieth_of_the_range(tmp_path
         ("time,episode,p,v,u\n0,0,0,1,0\n0,1,0,1,0\n0,2,0,1,0\n", "holds no transitions"),
         (
             "time,p,v,u\n0,0,1,0\n0.1,1,2,0\n12:30:05,2,2,0\nlater,2,2,0\n",
-            r"the time of row 2 of .*a\.csv is '12:30:05'; give seconds since the beginning\.$",
+            r"the time of row 2 of .*a\.csv is no number; give seconds since the beginning\.$",
         ),
-        ("time,p,v,u\n,0,1,0\n0.1,1,2,0\n", "the time of row 0 of .* is ''; give seconds since the beginning"),
+        ("time,p,v,u\n,0,1,0\n0.1,1,2,0\n", "the time of row 0 of .* is no number; give seconds since the beginning"),
         ("p,v,u\n0,1,40\n1,2,0\n", "action 0 of .* lies between 40 and 40, and the system takes -1 to 1"),
     ],
 )

@@ -21,7 +21,7 @@ from .knowledge import FAMILIES, GPNumbers
 __all__ = ["LEVELS", "Coverage", "held_out", "measure", "standardised"]
 
 LEVELS = (0.5, 0.8, 0.95, 0.99)
-HELD_OUT = 0.2
+HELD_OUT, MOST_HELD_OUT = 0.2, 0.35
 MOST_KNOWN, MOST_ASKED = 600, 300
 
 
@@ -49,17 +49,23 @@ def held_out(
 
     `episodes` are the numbers of rows of each episode, `spread` the units in which distances are measured.
     """
-    rng, n = np.random.default_rng(seed), len(inputs)
-    if len(episodes) >= 5:
-        begins = np.cumsum([0, *episodes])
-        taken = rng.permutation(len(episodes))[: max(1, round(HELD_OUT * len(episodes)))]
-        random = np.zeros(n, bool)
-        for e in taken:
-            random[begins[e] : begins[e + 1]] = True
-    else:  # too few episodes to do without one: stretches of rows
-        random = (np.arange(n) // max(n // 20, 1)) % 5 == min(2, n - 1)
+    n = len(inputs)
     distance = np.sum(((inputs - np.median(inputs, axis=0)) / spread) ** 2, axis=1)
-    return {"random": random, "outermost": distance >= np.quantile(distance, 1 - HELD_OUT)}
+    outermost = np.zeros(n, bool)
+    outermost[np.argsort(-distance, kind="stable")[: round(HELD_OUT * n)]] = True
+    return {"random": _whole_episodes(episodes, seed), "outermost": outermost}
+
+
+def _whole_episodes(episodes: list[int], seed: int) -> Bool[np.ndarray, " n"]:
+    """Episodes in a random order until a fifth of the rows is held out; stretches of rows where that takes too many."""
+    rng, n = np.random.default_rng(seed), sum(episodes)
+    taken, begins = np.zeros(n, bool), np.cumsum([0, *episodes])
+    for e in rng.permutation(len(episodes)):
+        if taken.mean() < HELD_OUT:
+            taken[begins[e] : begins[e + 1]] = True
+    if taken.mean() <= MOST_HELD_OUT:
+        return taken
+    return (np.arange(n) // max(n // 20, 1)) % 5 == min(2, n - 1)
 
 
 def measure(

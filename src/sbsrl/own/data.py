@@ -225,7 +225,7 @@ def _table(path: Path, shape: Description, costs: Sequence[str]) -> Recorded:
     if all(name in columns for name in after):
         y = np.stack([columns[name] for name in after], axis=1)
         return Recorded(str(path), x, a, y, rewards, others, ended.astype(bool))
-    kept, notes = _followed(columns, len(a))
+    kept, notes = _followed(path, columns, len(a))
     rows = np.flatnonzero(kept)
     return Recorded(
         source=str(path),
@@ -248,7 +248,9 @@ def _action_names(path: Path, columns: Mapping[str, Any], shape: Description) ->
     )
 
 
-def _followed(columns: Mapping[str, np.ndarray], rows: int) -> tuple[Bool[np.ndarray, " N"], tuple[str, ...]]:
+def _followed(
+    path: Path, columns: Mapping[str, np.ndarray], rows: int
+) -> tuple[Bool[np.ndarray, " N"], tuple[str, ...]]:
     """Which rows are followed by the next control step, and what that leaves out."""
     kept = np.ones(rows, bool)
     kept[-1:] = False
@@ -257,6 +259,9 @@ def _followed(columns: Mapping[str, np.ndarray], rows: int) -> tuple[Bool[np.nda
     time = columns.get("time")
     if time is None or not kept.any():
         return kept, ()
+    if not np.isfinite(time).all():
+        row = int(np.argmin(np.isfinite(time)))
+        raise UserError(f"the time of row {row} of {path} is no number; give seconds since the beginning.")
     apart = np.diff(time)
     usual = float(np.median(apart[kept[:-1]]))
     gaps = kept[:-1] & ((apart > GAP * usual) | (apart < usual / GAP))
@@ -286,23 +291,16 @@ def _columns(path: Path) -> dict[str, Float[np.ndarray, " N"]]:
         )
     cells = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
     return {
-        name: _labels(column) if name == "episode" else _read_column(path, name, column)
+        name: _labels(column) if name == "episode" else np.array([_number(cell) for cell in column], float)
         for name, column in cells.items()
     }
 
 
 def _labels(column: Sequence[str]) -> Float[np.ndarray, " N"]:
     """Numbers for labels of any kind, equal for equal ones."""
-    known = {label: float(i) for i, label in enumerate(dict.fromkeys(column))}
-    return np.array([known[label] for label in column])
-
-
-def _read_column(path: Path, name: str, column: Sequence[str]) -> Float[np.ndarray, " N"]:
-    found = np.array([_number(cell) for cell in column], float)
-    if name == "time" and np.isnan(found).any():
-        row = int(np.argmax(np.isnan(found)))
-        raise UserError(f"the time of row {row} of {path} is '{column[row]}'; give seconds since the beginning.")
-    return found
+    words = [label.strip() for label in column]
+    known = {label: float(i) for i, label in enumerate(dict.fromkeys(words))}
+    return np.array([known[label] for label in words])
 
 
 def _number(cell: str) -> float:

@@ -8,12 +8,10 @@ import gymnasium
 import numpy as np
 
 from ..errors import UserError
-from .settings import OwnSettings
+from .settings import ROUNDING, OwnSettings
 
 __all__ = ["Description", "describe_system"]
 
-ROUNDING = 1e-6
-"""By this share limits may differ: spaces are often declared in single precision."""
 LONGEST = 1000
 """Control steps of an episode where neither the user nor the system says how many."""
 

@@ -70,6 +70,7 @@ class _Seen(NamedTuple):
     residuals: Float[np.ndarray, "N k"]
     """What the mean does not explain: of the states, then of the learned signals."""
     signal_means: tuple[float, ...]
+    """Of learned signals, what is expected where nothing is known: the worst that was seen."""
     names: list[str]
     """Of the outputs."""
     episodes: list[int]
@@ -83,7 +84,7 @@ def _seen(system: OwnSystem, knowledge: Knowledge, mean: Any, data: Transitions)
     named = ("reward", *(f"cost '{name}'" for name, _ in system.settings.costs))
     learned = [i for i, how in enumerate((knowledge.reward, *knowledge.costs)) if how == "learned"]
     signals = every[:, learned]
-    means = signals.mean(axis=0)
+    means = np.array([signals[:, k].min() if i == 0 else signals[:, k].max() for k, i in enumerate(learned)])
     return _Seen(
         inputs=np.concatenate([data.states, data.actions], axis=1),
         residuals=np.concatenate([left, signals - means], axis=1),
@@ -130,22 +131,20 @@ def _check_units(system: OwnSystem, shape: Description, seen: _Seen, moved: Floa
 
 
 def _fitted(mean: str, shape: Description, seen: _Seen, seed: int, said: list[str]) -> tuple[GPNumbers, dict[str, Any]]:
-    """Numbers that are fitted without the rows that are held out, then widened until these are covered."""
+    """Numbers that are fitted, and widened as the same fit without some rows must be to cover these."""
     least = _least_spread(shape, seen.inputs)
     out = held_out(seen.inputs, seen.episodes, np.maximum(seen.inputs.std(axis=0), least))
     shown = ~(out["random"] | out["outermost"])
-    fitted = fit_numbers(seen.inputs[shown], seen.residuals[shown], least, seed)
-    numbers = replace(fitted.numbers(mean), signal_means=seen.signal_means)
 
     def tried(numbers: GPNumbers) -> dict[str, Coverage]:
         return {how: measure(numbers, seen.inputs, seen.residuals, rows) for how, rows in out.items()}
 
-    before = tried(numbers)
+    blind = fit_numbers(seen.inputs[shown], seen.residuals[shown], least, seed).numbers(mean)
+    before = tried(blind)
     stretch = _stretch(before)
-    numbers = replace(
-        numbers, scale=tuple(min(k, MOST_STRETCH) * s for k, s in zip(stretch, numbers.scale, strict=True))
-    )
-    after = tried(numbers) if max(stretch) > 1 else before
+    after = tried(_wider(blind, stretch)) if max(stretch) > 1 else before
+    fitted = fit_numbers(seen.inputs, seen.residuals, least, seed)
+    numbers = replace(_wider(fitted.numbers(mean), stretch), signal_means=seen.signal_means)
     said.extend(_words(numbers, seen.names, before, after, stretch))
     found = {
         f"coverage_{how}{when}": dict(zip(map(str, LEVELS), c.shares, strict=True))
@@ -155,10 +154,19 @@ def _fitted(mean: str, shape: Description, seen: _Seen, seed: int, said: list[st
     return numbers, {**found, "stretched": stretch, "log_posterior_per_datum": fitted.value}
 
 
+def _wider(numbers: GPNumbers, stretch: tuple[float, ...]) -> GPNumbers:
+    return replace(numbers, scale=tuple(k * s for k, s in zip(stretch, numbers.scale, strict=True)))
+
+
 def _stretch(tried: dict[str, Coverage]) -> tuple[float, ...]:
-    """By how much each output is widened: 1 where enough is covered."""
-    each = [[k if share < ENOUGH else 1.0 for k, share in zip(c.stretch, c.at_95, strict=True)] for c in tried.values()]
-    return tuple(max(1.0, *column) for column in zip(*each, strict=True))
+    """By how much each output is widened: 1 where enough is covered, or too little is known to say."""
+    each = [
+        [min(k, MOST_STRETCH) if share < ENOUGH else 1.0 for k, share in zip(c.stretch, c.at_95, strict=True)]
+        for c in tried.values()
+        if c.points >= ENOUGH_ROWS
+    ]
+    outputs = len(next(iter(tried.values())).stretch)
+    return tuple(max(1.0, *column) for column in zip(*each, strict=True)) if each else (1.0,) * outputs
 
 
 def _least_spread(shape: Description, inputs: Float[np.ndarray, "N d"]) -> Float[np.ndarray, " d"]:
@@ -182,11 +190,11 @@ def _words(
     held = min(c.points for c in before.values())
     if held < ENOUGH_ROWS:
         said.append(f"Only {held} rows could be held out, too few to judge this by: record more, and make it again.")
-    else:
-        said.append(f"Of {held} rows that were held out the interval of 95 % holds {_shares(before)}.")
-    if wide := [f"{name} by {min(k, MOST_STRETCH):.2g}" for name, k in zip(names, stretch, strict=True) if k > 1]:
+        return said
+    said.append(f"Of {held} rows that were held out the interval of 95 % holds {_shares(before)}.")
+    if wide := [f"{name} by {k:.2g}" for name, k in zip(names, stretch, strict=True) if k > 1]:
         said.append(f"That is too few, so scales were multiplied ({', '.join(wide)}): now {_shares(after)}.")
-    if max(stretch) > MOST_STRETCH or min(c.least for c in after.values()) < ENOUGH - 0.1:
+    if min(c.least for c in after.values()) < ENOUGH - 0.1:
         said.append(
             "Even so the data contradict it: they jump, their noise is not the same everywhere, or something that "
             "matters is not observed. Do not rely on the first episodes."

@@ -114,7 +114,7 @@ COMMENTS = {
     "scale": "how far a step leads from that expectation, in units of each output. Larger: more careful",
     "kernel": f"one of {', '.join(FAMILIES)}; the latter is rougher",
     "length_scales": "over which distance of each observation and action the effect changes. Smaller: more careful",
-    "signal_means": "what the reward and the costs that are learned are expected to be before any data",
+    "signal_means": "what a learned reward, then learned costs, are expected to be where nothing is known",
     "noise": "what repeats differently each time, in units of the scale",
     "samples": "plausible systems on each of which a plan must be safe. More: more careful, and slower",
     "tightening": "how far below the budget plans must stay, for each cost",

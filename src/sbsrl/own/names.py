@@ -126,9 +126,10 @@ def _in_script(thing: Any, name: str) -> str | None:
     """The word for something at the top of the script that is running: its file and its name there."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
-    if file is None or getattr(main, name, None) is not thing:
+    whole = getattr(main, "__spec__", None) is None and str(file).endswith(".py") and ":" not in str(file)
+    if not whole or getattr(main, name, None) is not thing:
         return None
-    path = Path(file).resolve()
+    path = Path(str(file)).resolve()
     here = Path.cwd()
     return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{name}"
 

@@ -9,8 +9,10 @@ from ..errors import UserError, unknown
 from ..validation import Number, Numbers, Whole, Word, Words, declared, validate
 from .names import is_local
 
-__all__ = ["INFO", "OwnSettings"]
+__all__ = ["INFO", "ROUNDING", "OwnSettings"]
 
+ROUNDING = 1e-6
+"""By this share limits may be exceeded: spaces are often declared in single precision."""
 INFO = "info"
 """The source of costs that the system reports itself."""
 
@@ -93,7 +95,8 @@ class OwnSettings:
         """Refuses a safe action, a region or a start that do not fit the system."""
         if self.safe_action:
             fits = len(self.safe_action) == len(low) and all(
-                least <= a <= most for least, a, most in zip(low, self.safe_action, high, strict=True)
+                least - ROUNDING * (1 + abs(least)) <= a <= most + ROUNDING * (1 + abs(most))
+                for least, a, most in zip(low, self.safe_action, high, strict=True)
             )
             if not fits:
                 limits = ", ".join(f"{least:g} to {most:g}" for least, most in zip(low, high, strict=True))
