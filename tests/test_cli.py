@@ -144,7 +144,15 @@ def test_training_fills_the_run_folder_and_sums_up(capsys, tmp_path, tiny_flags)
     assert main(["train", "pendulum", *tiny_flags]) == 0
     folder = tmp_path / "runs" / "pendulum-sbsrl-s0"
     names = {path.name for path in folder.iterdir()}
-    files = {".lock", "config.json", "episodes.jsonl", "certificate.json", "reference.json", "learning.png"}
+    files = {
+        ".lock",
+        "config.json",
+        "episodes.jsonl",
+        "certificate.json",
+        "reference.json",
+        "learning.png",
+        "trajectory.png",
+    }
     expected = files | {"trajectories", "checkpoint"}
     assert names == expected
     out = capsys.readouterr().out
@@ -177,7 +185,7 @@ def test_a_folder_may_be_called_anything(capsys, tmp_path, tiny_flags):
 
 
 def test_a_picture_that_cannot_be_written_does_not_cost_the_summary(capsys, tmp_path, tiny_flags, monkeypatch):
-    monkeypatch.setattr("sbsrl.cli.write_atomically", full_disk)
+    monkeypatch.setattr("sbsrl.report.pictures.write_atomically", full_disk)
     assert main(["train", "pendulum", *tiny_flags, "--episodes", "1", "--out", "run"]) == 2
     captured = capsys.readouterr()
     assert "violating episodes" in captured.out
