@@ -85,12 +85,12 @@ def test_actsafe_explores_first_and_returns_a_greedy_policy(tiny):
     assert early.policy.policy.problem.objective is None  # the reward of the model
 
 
-def test_a_summed_cost_is_refused_by_the_planner_that_cannot_keep_it(tiny):
+def test_a_planner_takes_a_summed_cost_and_must_be_told_what_is_spent(tiny):
     usual = make_task("pendulum")
     summed = dataclasses.replace(usual.costs[0], aggregation="sum")
     task = dataclasses.replace(usual, costs=(summed,))
-    with pytest.raises(UserError, match="search its policies instead"):
-        make_experiment(task, "sbsrl", Specification.make("pendulum", "sbsrl", 0, "cpu", tiny).settings)
+    experiment = make_experiment(task, "sbsrl", Specification.make("pendulum", "sbsrl", 0, "cpu", tiny).settings)
+    assert greedy_policy(experiment, Learner.create(experiment, 0)).spends
 
 
 def test_nothing_is_compiled_after_the_first_episode(tiny):
