@@ -42,3 +42,14 @@ def hold(x):
 
 TASK = {"cost": place, "budget": 1.2, "aggregation": "statewise", "reward": near, "steps": STEPS}
 """What a user says of it."""
+SMALL = {
+    **TASK,
+    "episodes": 2,
+    "samples": 3,
+    "candidates": 32,
+    "elites": 4,
+    "iterations": 2,
+    "horizon": 6,
+    "features": 32,
+}
+"""The same with little work."""

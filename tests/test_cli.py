@@ -310,6 +310,11 @@ def test_collected_data_go_where_they_are_wanted(tmp_path):
     assert len(OfflineData.load(tmp_path / "else" / "where.npz").transitions.actions) == 2
 
 
+def test_a_system_of_the_users_is_collected_by_its_run(capsys):
+    said = complaint(capsys, "collect", "gymnasium:Pendulum-v1")
+    assert "'sbsrl train' plays cautious first episodes itself and keeps them in DIR/offline.npz" in said
+
+
 def test_data_that_do_not_fit_are_one_clear_line_and_no_run(capsys, tmp_path):
     """Of another task, of another shape, and none at all."""
     data = collect(make_task("pendulum"), "wander", 3)

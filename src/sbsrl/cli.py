@@ -35,6 +35,7 @@ from .data_sources import check_out, keep
 from .errors import UserError, unknown
 from .methods import METHODS
 from .offline import BEHAVIOURS, EPISODES, OfflineData, collect
+from .own.system import is_own
 from .report.certification import add_options, as_json, read_options, show
 from .report.figures import FIGURES, Request, reproduce
 from .report.reference import reference_returns
@@ -190,6 +191,11 @@ MOST_SHOWN = 17
 
 
 def _collect(options: argparse.Namespace) -> int:
+    if is_own(options.task):
+        raise UserError(
+            f"'collect' knows tasks of this program; of {options.task}, 'sbsrl train' plays cautious first episodes "
+            "itself and keeps them in DIR/offline.npz, which other runs and 'sbsrl prior' take as --data."
+        )
     task, _ = resolve(options.task, changes={**changes(options), "data": ""})
     out: Path = options.out or Path("data") / f"{task.name}-{options.behaviour}-s{options.seed}.npz"
     say = partial(Console().print, soft_wrap=True, highlight=False, markup=False)

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-__all__ = ["Ending", "Episode", "Transitions", "nothing_played", "split_episodes"]
+__all__ = ["Ending", "Episode", "Transitions", "begin_episodes", "nothing_played", "split_episodes"]
 
 Ending = Literal["horizon", "terminated", "truncated", "fault", "interrupted"]
 """How an episode ended: after T steps; in a terminal state of the system, after which nothing is earned or charged;
@@ -50,9 +50,14 @@ def nothing_played(states: int, actions: int, costs: int, reason: str) -> Episod
 
 
 def split_episodes(data: Transitions) -> list[Transitions]:
-    """The episodes that transitions in their order come from: one begins where the state is not the one before."""
+    """The episodes that transitions in their order come from."""
     if not len(data.actions):
         return []
-    goes_on = np.all(data.states[1:] == data.next_states[:-1], axis=1) & ~data.terminated[:-1]
-    begins = np.flatnonzero(~np.concatenate([[False], goes_on]))
+    begins = np.flatnonzero(begin_episodes(data))
     return [Transitions(*parts) for parts in zip(*(np.split(part, begins[1:]) for part in data), strict=True)]
+
+
+def begin_episodes(data: Transitions) -> Bool[np.ndarray, " N"]:
+    """Which transitions, in their order, begin an episode: those whose state is not the one that the last led to."""
+    goes_on = np.all(data.states[1:] == data.next_states[:-1], axis=1) & ~data.terminated[:-1]
+    return ~np.concatenate([[False], goes_on])

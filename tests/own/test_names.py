@@ -4,10 +4,12 @@ import math
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import rail
 
 from sbsrl.errors import UserError
 from sbsrl.own import names, signals
@@ -133,6 +135,19 @@ def test_something_that_was_replaced_in_its_module_is_not_named_by_it(monkeypatc
 def test_a_function_of_a_file_keeps_the_word_of_the_program(here):
     """The module has a name that another program would not know."""
     assert is_local(name_of(find("bench_rig.py:cost", "cost"), "cost"))
+
+
+def test_the_file_of_a_word_is_where_its_thing_is_written(here):
+    (here / "plant.py").write_text("speed = 3")
+    assert names.file_of("plant.py") == names.file_of("plant.py:speed") == (here / "plant.py").resolve()
+    assert names.file_of("rail:place") == Path(rail.__file__)
+
+
+@pytest.mark.parametrize(
+    "word", ["cpu", "gymnasium:Pendulum-v1", "local:system-1", "nowhere:x", "absent.py", "sys:path", ":"]
+)
+def test_words_that_name_nothing_in_a_file_have_none(here, word):
+    assert names.file_of(word) is None
 
 
 def test_new_words_are_new_and_can_be_bound_again():

@@ -20,17 +20,7 @@ FIRST = 5
 """First episodes where nothing is known."""
 
 
-SMALL = {
-    "first_episodes": 5,
-    **rail.TASK,
-    "episodes": 2,
-    "samples": 3,
-    "candidates": 32,
-    "elites": 4,
-    "iterations": 2,
-    "horizon": 6,
-    "features": 32,
-}
+SMALL = {**rail.SMALL, "first_episodes": FIRST}
 
 
 @pytest.fixture
@@ -148,10 +138,48 @@ def test_what_is_an_object_of_another_program_is_said(tmp_path, settings, monkey
         resume(tmp_path / "run")
 
 
+class TestCodeOfTheUser:
+    """Editing it between stop and resume changes the run, which is said."""
+
+    @pytest.fixture
+    def plant(self, tmp_path, monkeypatch):
+        """A file in the working folder."""
+        monkeypatch.chdir(tmp_path)
+        Path("plant.py").write_text(Path(rail.__file__).read_text())
+        return Path("plant.py")
+
+    @pytest.mark.parametrize("steps", [2, rail.STEPS + 3], ids=["first episodes", "later"])
+    def test_a_change_is_said(self, plant, settings, interrupts, listens, monkeypatch, steps):
+        _, changes = in_words(rail, {**settings, "cost": "plant.py:place", "reward": "plant.py:near"})
+        with pytest.raises(KeyboardInterrupt):
+            begin("plant.py", "sbsrl", 0, "cpu", changes, Path("run"), interrupts(steps))
+        before = RunFolder.open("run").config["sources"]
+        assert list(before) == ["plant.py"]
+        plant.write_text(plant.read_text() + "# edited")
+        with pytest.raises(KeyboardInterrupt):
+            resume("run", observer := interrupts(2))
+        assert any(
+            note.startswith(f"your code changed since the run began (plant.py {before['plant.py']} -> ")
+            for note in observer.notes
+        )
+
+    def test_no_change_is_said_of_none(self, run, listens):
+        observer = listens()
+        resume(run.folder, observer)
+        assert list(run.config["sources"]) == ["rail"]
+        assert not [note for note in observer.notes if "changed" in note]
+
+
 def test_with_a_simulator_and_a_start_nothing_is_played_beforehand(settings):
     run = sbsrl.learn(rail, **settings, simulator=rail.simulator, start=[0.0])
     assert [record.episode for record in run.records] == [0, 1, 2]
     assert run.experiment.task.prior.data is None
+
+
+def test_first_episodes_of_one_run_are_data_for_another(run):
+    asked = asked_of("rail:", {**in_words(rail, rail.TASK)[1], "data": str(run.folder / "offline.npz")})
+    assert not asked.needs_episodes
+    assert asked.rows == sum(record.steps for record in run.records if record.episode < 0)
 
 
 def test_recorded_data_are_copied_into_the_folder(tmp_path, settings, left):

@@ -11,18 +11,7 @@ from sbsrl import RunFolder, UserError
 from sbsrl.runs import look_at, look_at_last, resume
 from sbsrl.runs.load import learner_before
 
-SMALL = {
-    **rail.TASK,
-    "episodes": 2,
-    "samples": 3,
-    "candidates": 32,
-    "elites": 4,
-    "iterations": 2,
-    "horizon": 6,
-    "features": 32,
-    "simulator": rail.simulator,
-    "start": [0.0],
-}
+SMALL = {**rail.SMALL, "simulator": rail.simulator, "start": [0.0]}
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ an object, a function within another) is known as `local:...` while the program 
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from secrets import token_hex
 from types import ModuleType
@@ -19,9 +19,11 @@ from typing import Any
 from ..errors import UserError
 from ..systems.faults import FAILURES, describe
 
-__all__ = ["LOCAL", "bind", "bind_new", "find", "is_local", "name_of"]
+__all__ = ["LOCAL", "bind", "bind_new", "file_of", "find", "is_local", "name_of"]
 
 LOCAL = "local:"
+GYMNASIUM = "gymnasium:"
+"""How names begin that Gymnasium finds."""
 PROCESS = token_hex(4)
 """In local words, so that those of another program never stand for something here."""
 FILE = "sbsrl_file_"
@@ -98,6 +100,20 @@ def _file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def file_of(word: str) -> Path | None:
+    """The file of the user's code in which the word's thing is; None for words that name nothing in one."""
+    place, colon, _ = word.partition(":")
+    if place.endswith(".py"):
+        return Path(place).resolve() if Path(place).is_file() else None
+    if not colon or word.startswith((LOCAL, GYMNASIUM)):
+        return None
+    with _from_here(), suppress(*FAILURES):
+        found = find_spec(place)
+        if found is not None and found.has_location and found.origin:
+            return Path(found.origin)
+    return None
 
 
 def name_of(thing: Any, what: str) -> str:

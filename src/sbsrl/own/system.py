@@ -9,14 +9,13 @@ import numpy as np
 
 from ..errors import UserError
 from ..systems.faults import FAILURES, Fault, describe
-from .names import find, is_local
+from .names import GYMNASIUM, find, is_local
 from .plain import PlainEnv, as_pair
 from .settings import OwnSettings
 from .signals import Answer, Sources
 
-__all__ = ["GYMNASIUM", "DressedEnv", "OwnSystem", "is_own"]
+__all__ = ["DressedEnv", "OwnSystem", "is_own"]
 
-GYMNASIUM = "gymnasium:"
 Env = gymnasium.Env[Any, Any]
 
 

@@ -18,12 +18,13 @@ from ..errors import UserError
 from ..model import KnownSignals, Signals
 from ..prior import GPPrior, Prior
 from ..task import Task
-from ..transitions import Transitions
+from ..transitions import Transitions, begin_episodes
 from ..types import Action, Dynamics, PRNGKey, Scalar, State
+from .description import Description
 from .distillation import ask, distil
 from .fallback import Fallback
 from .knowledge import Knowledge
-from .signals import function
+from .signals import Sources, function
 from .system import OwnSystem
 from .tracing import traceable
 
@@ -53,8 +54,6 @@ def points_of(
 
 def traced_signals(system: OwnSystem, points: Sequence[Sequence[np.ndarray]]) -> tuple[Traced | None, ...]:
     """Reward and costs that are functions which JAX can trace; None for those that must be learned."""
-    from .signals import Sources  # noqa: PLC0415
-
     return tuple(
         None if each is None else _scalar(traceable(each, points)) for each in Sources.of(system.settings).functions()
     )
@@ -66,7 +65,11 @@ def _scalar(traced: Traced | None) -> Traced | None:
 
 
 def mean_of(
-    system: OwnSystem, knowledge_mean: str, starts: np.ndarray, points: Sequence[Sequence[np.ndarray]], shape: Any
+    system: OwnSystem,
+    knowledge_mean: str,
+    starts: np.ndarray,
+    points: Sequence[Sequence[np.ndarray]],
+    shape: Description,
 ) -> tuple[Dynamics, str]:
     """The prior mean of the observation, and what was done about it, in words."""
     if knowledge_mean == "stay":
@@ -244,9 +247,7 @@ def _extended(data: Transitions, learned: tuple[int, ...]) -> Transitions:
     if not learned:
         return data
     every = np.concatenate([data.rewards[:, None], data.costs], axis=1)[:, list(learned)]
-    goes_on = np.all(data.states[1:] == data.next_states[:-1], axis=1) & ~data.terminated[:-1]
-    before = np.zeros_like(every)
-    before[1:][goes_on] = every[:-1][goes_on]
+    before = np.where(begin_episodes(data)[:, None], 0.0, np.roll(every, 1, axis=0))
     return data._replace(
         states=np.concatenate([data.states, before], axis=1),
         next_states=np.concatenate([data.next_states, every], axis=1),

@@ -28,9 +28,8 @@ from ..specification import Specification, plain_name
 from ..systems.episode import Interrupted, Played, ResetFault
 from ..transitions import nothing_played
 from ..validation import Word
-from ..versions import versions_now
 from .acquaintance import Asked, FirstEpisodes, asked_of, joined, opened_system, projected, proposal_of
-from .config import check_digest, sealed
+from .config import check_digest, sealed, what_changed
 from .folder import PRIOR, RunFolder
 from .things import bind_again
 from .train import Halted, Observer, Result, Unobserved, go_on, train, train_after
@@ -110,7 +109,6 @@ class _Words:
                 "seed": self.seed,
                 "preset": self.preset,
                 "asked": {"typed": typed, "given": given},
-                "versions": versions_now(),
             }
         )
 
@@ -231,6 +229,8 @@ def resume(path: str | Path, observer: Observer | None = None, insist: bool = Fa
         if "asked" not in config:
             return go_on(folder, observer, insist)
         words = _Words.read(config, folder.path / "config.json")
+        for sentence in what_changed(config):
+            observer.note(sentence)
         folder.repair()
         asked = asked_of(words.task, words.changes)
         proposal = None if asked.needs_episodes else proposal_of(asked, [], words.seed)

@@ -10,21 +10,23 @@ from typing import Any
 from ..costs import Cost
 from ..errors import UserError
 from ..methods import make_method
+from ..own.names import file_of
 from ..parts import PARTS
 from ..settings import Settings, make_settings
 from ..specification import Specification
 from ..task import Task
 from ..tasks import find_task
 from ..versions import versions_now
+from .things import words_in
 
-__all__ = ["changed_versions", "check_digest", "digest", "make_config", "read_config", "sealed"]
+__all__ = ["check_digest", "digest", "make_config", "read_config", "sealed", "what_changed"]
 
-UNCHECKED = ("digest", "versions")
+UNCHECKED = ("digest", "versions", "sources")
 """What may differ from when the run began."""
 
 
 def make_config(spec: Specification, task: Task, first_episodes: int = 0) -> dict[str, Any]:
-    """The whole resolved configuration; what tables and pictures need to know of the task; versions; a digest.
+    """The whole resolved configuration, and what tables and pictures need to know of the task; sealed.
 
     `first_episodes` were played before there was a belief, and have the first lines of the ledger.
     """
@@ -41,7 +43,6 @@ def make_config(spec: Specification, task: Task, first_episodes: int = 0) -> dic
                 for c in task.costs
             ],
         },
-        "versions": versions_now(),
     }
     if first_episodes:
         config["first_episodes"] = first_episodes
@@ -55,9 +56,15 @@ def _least(cost: Cost, horizon: int) -> float | None:
 
 
 def sealed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as it will be read, where tuples are lists, with a digest."""
+    """The same as it will be read, where tuples are lists, with versions, digests of the user's code, and its own."""
     plain = json.loads(json.dumps(config))
-    return {**plain, "digest": digest(plain)}
+    return {**plain, "versions": versions_now(), "sources": _sources(plain), "digest": digest(plain)}
+
+
+def _sources(config: Mapping[str, Any]) -> dict[str, str]:
+    """A digest of each file of the user's code that the configuration names something in, by the words for it."""
+    files = {word.partition(":")[0]: file_of(word) for word in words_in(config)}
+    return {place: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for place, file in sorted(files.items()) if file}
 
 
 def digest(config: Mapping[str, Any]) -> str:
@@ -106,7 +113,19 @@ def _settings(task: str, method: str, plain: Mapping[str, Mapping[str, Any]]) ->
 NAMES = {("name", group) for group in PARTS}
 
 
-def changed_versions(saved: Any) -> str:
-    """What is not as it was when the run began, in words; `saved` may be anything that stands in a configuration."""
-    then, now = saved if isinstance(saved, Mapping) else {}, versions_now()
+def what_changed(config: Mapping[str, Any]) -> list[str]:
+    """What is not as it was when the run began, in sentences; the configuration may say anything of that."""
+    told = []
+    if versions := _changes(config.get("versions"), versions_now()):
+        told.append(f"versions changed since the run began ({versions}): results may differ in the last digits.")
+    if "sources" in config and (sources := _changes(config["sources"], _sources(config))):
+        told.append(
+            f"your code changed since the run began ({sources}): from here on the run is not the one that it would "
+            "have been."
+        )
+    return told
+
+
+def _changes(saved: Any, now: Mapping[str, str]) -> str:
+    then = saved if isinstance(saved, Mapping) else {}
     return ", ".join(f"{name} {then.get(name)} -> {now[name]}" for name in now if then.get(name) != now[name])

@@ -6,14 +6,14 @@ from typing import Any
 from ..errors import UserError
 from ..own.names import LOCAL, bind
 
-__all__ = ["bind_again"]
+__all__ = ["bind_again", "words_in"]
 
 
 def bind_again(config: Mapping[str, Any], things: Mapping[str, Any]) -> None:
     """Lets the local words of a configuration stand for these things, in the order of the words."""
     for what, thing in things.items():
         prefix = f"{LOCAL}{what}-"
-        found = {word for word in _words_in(config) if word.startswith(prefix)}
+        found = {word for word in words_in(config) if word.startswith(prefix)}
         words = sorted(found, key=lambda word: int(word.rpartition("-")[2]))
         several = list(thing) if isinstance(thing, list) else [thing]
         if len(words) != len(several):
@@ -25,9 +25,9 @@ def bind_again(config: Mapping[str, Any], things: Mapping[str, Any]) -> None:
             bind(word, each)
 
 
-def _words_in(content: Any) -> list[str]:
+def words_in(content: Any) -> list[str]:
     """All texts in a configuration; of NAME=SOURCE the source."""
     if isinstance(content, str):
         return [content.rpartition("=")[2]]
     parts = content.values() if isinstance(content, Mapping) else content if isinstance(content, list) else ()
-    return [word for part in parts for word in _words_in(part)]
+    return [word for part in parts for word in words_in(part)]

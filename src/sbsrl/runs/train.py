@@ -24,7 +24,7 @@ from ..tasks import Given, given_files
 from ..transitions import nothing_played
 from .borrowed_phase import KEPT, borrow
 from .certificate import certificate, first_episode_warning
-from .config import changed_versions, make_config, read_config
+from .config import make_config, read_config, what_changed
 from .folder import DATA, PRIOR, RunFolder
 from .judge import judge, judging_key
 from .shared_phase import SharedPhase
@@ -342,8 +342,8 @@ def go_on(folder: RunFolder, observer: Observer, insist: bool = False) -> Result
     """Continues a run in its folder, which is locked."""
     config = folder.config
     asked, experiment, fresh = opened(folder, insist)
-    if changed := changed_versions(config.get("versions")):
-        observer.note(f"versions changed since the run began ({changed}): results may differ in the last digits.")
+    for sentence in what_changed(config):
+        observer.note(sentence)
     if insist:  # what was edited is what the run is from now on
         config = make_config(asked, experiment.task, folder.first_lines)
         folder.write_json("config.json", config)
