@@ -1,6 +1,7 @@
 """The commands for a user's own system, and for what was learned: check, prior, evaluate, plot, export."""
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -98,6 +99,11 @@ def _refuse_tasks(system: str) -> None:
         raise UserError(f"{system} is a task of this program; this command is for systems of your own.")
 
 
+def _teller(console: Console) -> Callable[[str], None]:
+    """Prints sentences: between words on a terminal, whole into a file or a pipe."""
+    return partial(console.print, soft_wrap=not console.is_terminal, highlight=False)
+
+
 def check_arguments(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     _own_arguments(parser)
@@ -110,9 +116,9 @@ MARKS = {"wrong": "[bold red]wrong[/]  ", "careful": "[yellow]careful[/]", "fine
 def run_check(options: argparse.Namespace) -> int:
     """Says what is wrong with a system."""
     _refuse_tasks(options.system)
-    found, console = check(options.system, changes(options)), Console()
+    found, tell = check(options.system, changes(options)), _teller(Console())
     for finding in found:
-        console.print(f"{MARKS[finding.kind]}  {escape(finding.text)}", soft_wrap=True, highlight=False)
+        tell(f"{MARKS[finding.kind]}  {escape(finding.text)}")
     return 2 if any(finding.kind == "wrong" for finding in found) else 0
 
 
@@ -129,8 +135,10 @@ def run_prior(options: argparse.Namespace) -> int:
     proposal = make_prior(options.system, changes(options), options.seed)
     out: Path = options.out or Path(f"{plain_name(options.system)}-prior.toml")
     proposal.knowledge.write(out)
-    say = partial(Console().print, soft_wrap=True, highlight=False, markup=False)
+    console = Console()
+    tell = _teller(console)
     for sentence in proposal.said:
-        say(f"- {sentence}")
+        tell(f"- {escape(sentence)}")
+    say = partial(console.print, soft_wrap=True, highlight=False, markup=False)
     say(f"{out}: read it, edit it, and use it with 'sbsrl train {options.system} --prior {out}' and the same settings.")
     return 0
