@@ -173,7 +173,7 @@ def fixed(monkeypatch, scale, noise=0.05):
     """Numbers that are not fitted, so that nothing takes time; what they would be fitted to is kept."""
     shown = []
 
-    def found(inputs, residuals, floor, seed):
+    def found(inputs, residuals, floor, seed, near=None):
         shown.append((inputs, residuals))
         scales = (scale,) * residuals.shape[1] if np.isscalar(scale) else scale
         return Fitted(scales, "squared-exponential", ((1.0, 1.0, 2.0),), (noise,), 0.0)

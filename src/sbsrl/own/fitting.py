@@ -6,10 +6,10 @@ The most likely values under hyper-priors that keep them sane where data say lit
 
 s_i the spread of input i (of actions at least that of their whole range), rms_j the size of residual j. From several
 starts, for every family of kernels, with one kernel for all outputs or one for each; the simpler ones are kept unless
-the others explain the data clearly better.
+the others explain the data clearly better. With a kernel for each, outputs are independent and fitted one by one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -23,13 +23,14 @@ from .._jax import EXACT
 from ..belief.fit import log_likelihood
 from ..belief.functions import Frame
 from ..belief.gp_model import GPModel
-from ..types import Scalar
+from ..types import Index, Scalar
 from .knowledge import FAMILIES, GPNumbers
 
 __all__ = ["Fitted", "fit_numbers"]
 
-MOST_POINTS = 300
-"""Data that the likelihood is computed of, drawn at random."""
+MOST_POINTS, BLOCK = 300, 100
+"""Data that the likelihood is computed of, drawn at random, and the block that they are padded to multiples of: a
+program is compiled for every number of blocks."""
 STARTS, ITERATIONS = 3, 150
 LENGTHS_SPREAD, SCALE_SPREAD, NOISE_CENTRE, NOISE_SPREAD = 0.7, 0.5, 0.01, 2.0
 LEAST_NOISE = 2e-3
@@ -57,8 +58,14 @@ class Fitted(NamedTuple):
 class _Data(NamedTuple):
     inputs: Float[Array, "n d"]
     residuals: Float[Array, "n k"]
+    rows: int
+    """How many there are; others are padding."""
     spread: Float[np.ndarray, " d"]
     size: Float[np.ndarray, " k"]
+
+    def output(self, j: int) -> "_Data":
+        """The same for one output."""
+        return self._replace(residuals=self.residuals[:, j : j + 1], size=self.size[j : j + 1])
 
 
 def fit_numbers(
@@ -66,17 +73,23 @@ def fit_numbers(
     residuals: Float[np.ndarray, "n k"],
     least_spread: Float[np.ndarray, " d"],
     seed: int = 0,
+    near: Fitted | None = None,
 ) -> Fitted:
-    """The best numbers for data of (observation, action) and how far the outcome is from the mean."""
+    """The best numbers for data of (observation, action) and how far the outcome is from the mean.
+
+    With `near`, the best of its kind that a search from there finds.
+    """
     rng = np.random.default_rng(seed)
     data = _chosen(inputs, residuals, least_spread, rng)
-    kinds = [(family, each) for each in (False, True) if not each or residuals.shape[1] > 1 for family in FAMILIES]
-    best: Fitted | None = None
-    for family, each in kinds:
-        found = _fit(data, family, each, rng)
-        if best is None or found.value > best.value + WORTH_IT:
-            best = found
-    assert best is not None
+    if near is not None:
+        return _fit_again(data, near)
+    shared = {family: _fit(data, family, _beginnings(data, rng)) for family in FAMILIES}
+    found = list(shared.values())
+    if len(data.size) > 1:
+        found += [_fit_each(data, each) for each in shared.values()]
+    best = found[0]
+    for other in found[1:]:
+        best = other if other.value > best.value + WORTH_IT else best
     return best
 
 
@@ -85,60 +98,98 @@ def _chosen(inputs: np.ndarray, residuals: np.ndarray, least_spread: np.ndarray,
     size = np.sqrt(np.mean(residuals**2, axis=0))
     still = size <= 1e-12 * (1 + np.abs(residuals).max(initial=0))
     size = np.where(still, max(float(size.max(initial=0)) * 1e-3, 1e-6), size)
+    padding = ((0, -len(rows) % BLOCK), (0, 0))
     return _Data(
-        jnp.asarray(inputs[rows], EXACT),
-        jnp.asarray(residuals[rows], EXACT),
+        jnp.asarray(np.pad(inputs[rows], padding), EXACT),
+        jnp.asarray(np.pad(residuals[rows], padding), EXACT),
+        len(rows),
         np.maximum(inputs.std(axis=0), least_spread),
         size,
     )
 
 
-def _fit(data: _Data, family: str, each: bool, rng: np.random.Generator) -> Fitted:
-    outputs, d = data.residuals.shape[1], data.inputs.shape[1]
-    kernels = outputs if each else 1
-    centres = np.concatenate(
+def _centres(data: _Data) -> Float[np.ndarray, " p"]:
+    """Of the hyper-priors: logarithms of the length scales, of the outputs' scales, and of the noise."""
+    lengths = np.log(data.spread * np.sqrt(len(data.spread)))
+    return np.concatenate([lengths, np.log(data.size), [np.log(NOISE_CENTRE)]])
+
+
+def _beginnings(data: _Data, rng: np.random.Generator) -> list[np.ndarray]:
+    """Where searches begin: at the centres, and around them."""
+    centres = _centres(data)
+    return [centres, *(centres + 0.5 * rng.normal(size=(STARTS - 1, len(centres))))]
+
+
+def _fit_each(data: _Data, shared: Fitted) -> Fitted:
+    """A kernel for each output, searched for from the one that they share, and from the centre."""
+    return _together(
         [
-            np.tile(np.log(data.spread * np.sqrt(d)), kernels),
-            np.log(data.size),
-            np.full(kernels, np.log(NOISE_CENTRE)),
+            _fit(data.output(j), shared.kernel, [_centres(data.output(j)), _theta(shared, j)])
+            for j in range(len(data.size))
         ]
     )
-    widths = np.repeat([LENGTHS_SPREAD, SCALE_SPREAD, NOISE_SPREAD], [kernels * d, outputs, kernels])
-    reach = np.repeat([FARTHEST, FARTHEST, np.inf], [kernels * d, outputs, kernels])
+
+
+def _fit_again(data: _Data, near: Fitted) -> Fitted:
+    if len(near.length_scales) == 1:
+        return _fit(data, near.kernel, [_theta(near)])
+    return _together([_fit(data.output(j), near.kernel, [_theta(near, j)]) for j in range(len(data.size))])
+
+
+def _theta(found: Fitted, output: int | None = None) -> Float[np.ndarray, " p"]:
+    """Logarithms of the numbers: of one output, or of all where these share a kernel."""
+    kernel = 0 if output is None or len(found.length_scales) == 1 else output
+    scale = found.scale if output is None else found.scale[output : output + 1]
+    return np.log(np.concatenate([found.length_scales[kernel], scale, found.noise[kernel : kernel + 1]]))
+
+
+def _together(outputs: list[Fitted]) -> Fitted:
+    """Outputs that were fitted one by one."""
+    return Fitted(
+        scale=tuple(each.scale[0] for each in outputs),
+        kernel=outputs[0].kernel,
+        length_scales=tuple(each.length_scales[0] for each in outputs),
+        noise=tuple(each.noise[0] for each in outputs),
+        value=float(np.mean([each.value for each in outputs])),
+    )
+
+
+def _fit(data: _Data, family: str, beginnings: Sequence[Float[np.ndarray, " p"]]) -> Fitted:
+    """One kernel for all outputs of the data, the best that searches from these beginnings find."""
+    d, outputs = len(data.spread), len(data.size)
+    centres = _centres(data)
+    reach = np.repeat([FARTHEST, FARTHEST, np.inf], [d, outputs, 1])
     low, high = centres - reach, centres + reach
-    low[-kernels:], high[-kernels:] = np.log(LEAST_NOISE), 0.0
-    loss = _loss(data, family, kernels, jnp.asarray(centres), jnp.asarray(widths))
-    best_value, best = np.inf, centres
-    for k in range(STARTS):
-        shaken = centres if k == 0 else centres + 0.5 * rng.normal(size=len(centres))
-        found = minimize(
+    low[-1], high[-1] = np.log(LEAST_NOISE), 0.0
+    loss = _loss(data, family)
+    searched = [
+        minimize(
             loss,
-            np.clip(shaken, low, high),
+            np.clip(begin, low, high),
             jac=True,
             method="L-BFGS-B",
             bounds=list(zip(low, high, strict=True)),
             options={"maxiter": ITERATIONS},
         )
-        if found.fun < best_value:
-            best_value, best = float(found.fun), found.x
-    lengths, scale, noise = np.split(np.exp(best), [kernels * d, kernels * d + outputs])
+        for begin in beginnings
+    ]
+    best = min(searched, key=lambda found: float(found.fun))
+    lengths, scale, noise = np.split(np.exp(best.x), [d, d + outputs])
     return Fitted(
-        scale=tuple(scale.tolist()),
-        kernel=family,
-        length_scales=tuple(tuple(row) for row in lengths.reshape(kernels, d).tolist()),
-        noise=tuple(noise.tolist()),
-        value=-best_value,
+        tuple(scale.tolist()), family, (tuple(lengths.tolist()),), tuple(noise.tolist()), value=-float(best.fun)
     )
 
 
-def _loss(
-    data: _Data, family: str, kernels: int, centres: Float[Array, " p"], widths: Float[Array, " p"]
-) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+def _loss(data: _Data, family: str) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
     """Minus the log posterior per datum and output, and its gradient."""
+    centres = jnp.asarray(_centres(data), EXACT)
+    widths = jnp.asarray(
+        np.repeat([LENGTHS_SPREAD, SCALE_SPREAD, NOISE_SPREAD], [len(data.spread), len(data.size), 1]), EXACT
+    )
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        arguments = (data.inputs, data.residuals, centres, widths)
-        value, slope = _negative(jnp.asarray(theta, EXACT), *arguments, family, kernels)
+        arguments = (data.inputs, data.residuals, jnp.asarray(data.rows), centres, widths)
+        value, slope = _negative(jnp.asarray(theta, EXACT), *arguments, family)
         if not (np.isfinite(value) and np.all(np.isfinite(slope))):
             return 1e25, np.zeros_like(theta)  # the search turns back
         return float(value), np.asarray(slope, float)
@@ -146,22 +197,22 @@ def _loss(
     return loss
 
 
-@partial(jax.jit, static_argnums=(5, 6))
+@partial(jax.jit, static_argnums=6)
 @jax.value_and_grad
 def _negative(
     theta: Float[Array, " p"],
     inputs: Float[Array, "n d"],
     residuals: Float[Array, "n k"],
+    count: Index,
     centres: Float[Array, " p"],
     widths: Float[Array, " p"],
     family: str,
-    kernels: int,
 ) -> Scalar:
-    (count, outputs), d = residuals.shape, inputs.shape[1]
-    lengths, scale, noise = jnp.split(jnp.exp(theta), [kernels * d, kernels * d + outputs])
-    made = tuple(FAMILIES[family](row) for row in lengths.reshape(kernels, d))
-    model = GPModel(frame=Frame(_nothing, jnp.zeros(outputs, EXACT), scale), kernels=made, noise=noise)
-    likelihood = log_likelihood(model, inputs, residuals, jnp.asarray(count))
+    outputs, d = residuals.shape[1], inputs.shape[1]
+    lengths, scale, noise = jnp.split(jnp.exp(theta), [d, d + outputs])
+    frame = Frame(_nothing, jnp.zeros(outputs, EXACT), scale)
+    model = GPModel(frame=frame, kernels=(FAMILIES[family](lengths),), noise=noise)
+    likelihood = log_likelihood(model, inputs, residuals, count)
     hyper = -0.5 * jnp.sum(((theta - centres) / widths) ** 2)
     return -(likelihood + hyper) / (count * outputs)
 

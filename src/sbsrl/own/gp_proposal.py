@@ -139,11 +139,11 @@ def _fitted(mean: str, shape: Description, seen: _Seen, seed: int, said: list[st
     def tried(numbers: GPNumbers) -> dict[str, Coverage]:
         return {how: measure(numbers, seen.inputs, seen.residuals, rows) for how, rows in out.items()}
 
-    blind = fit_numbers(seen.inputs[shown], seen.residuals[shown], least, seed).numbers(mean)
-    before = tried(blind)
+    blind = fit_numbers(seen.inputs[shown], seen.residuals[shown], least, seed)
+    before = tried(blind.numbers(mean))
     stretch = _stretch(before)
-    after = tried(_wider(blind, stretch)) if max(stretch) > 1 else before
-    fitted = fit_numbers(seen.inputs, seen.residuals, least, seed)
+    after = tried(_wider(blind.numbers(mean), stretch)) if max(stretch) > 1 else before
+    fitted = fit_numbers(seen.inputs, seen.residuals, least, seed, near=blind)
     numbers = replace(_wider(fitted.numbers(mean), stretch), signal_means=seen.signal_means)
     said.extend(_words(numbers, seen.names, before, after, stretch))
     found = {
