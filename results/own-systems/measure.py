@@ -14,6 +14,8 @@ import numpy as np
 
 import sbsrl
 from sbsrl.record import Record
+from sbsrl.report.canvas import plt, png
+from sbsrl.report.charts import UNSAFE, limit, tidy
 from sbsrl.workers import worker_pool
 
 HERE = Path(__file__).parent
@@ -24,7 +26,8 @@ NAMES = {
     "heater_model": "heater, core at most 26 degrees, a slightly wrong model",
     "heater_csv": "heater, core at most 26 degrees, a csv of four mornings",
 }
-SEEDS = range(5)
+SEEDS = range(5, 10)
+"""Seeds 0 to 4 were looked at while the program was written."""
 KEPT = ("episode", "phase", "reward", "cost", "budget", "safe", "infeasible_plans", "steps", "seconds")
 
 
@@ -50,15 +53,47 @@ def main() -> None:
 
 
 def write(minutes: dict[tuple[str, int], float]) -> None:
-    rows, episodes = [], []
+    """The table, every episode, and the picture."""
+    rows, episodes, everything = [], [], {}
     for example, title in NAMES.items():
         runs = [sbsrl.RunFolder.open(RUNS / f"{example}-s{seed}").records() for seed in SEEDS]
+        everything[example] = runs
         rows.append(row(title, runs, [minutes[example, seed] for seed in SEEDS]))
         for seed, records in zip(SEEDS, runs, strict=True):
             episodes += [[example, seed, *(getattr(record, name) for name in KEPT)] for record in records]
     with (HERE / "episodes.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["example", "seed", *KEPT], *episodes])
     (HERE / "README.md").write_text(PAGE.format(rows="\n".join(rows)))
+    (HERE / "figure.png").write_bytes(draw(everything))
+
+
+def draw(everything: dict[str, list[list[Record]]]) -> bytes:
+    """What planned episodes earned, and what share of the budget every episode cost; a line for each seed."""
+    figure, panels = plt.subplots(
+        2, len(everything), sharex="col", figsize=(3.2 * len(everything), 5), layout="constrained"
+    )
+    for (returns, costs), (example, runs) in zip(panels.T, everything.items(), strict=True):
+        for seed, records in zip(SEEDS, runs, strict=True):
+            colour = f"C{seed}"
+            planned = [record for record in records if record.episode >= 0]
+            returns.plot([r.episode for r in planned], [r.reward for r in planned], ".-", color=colour, linewidth=1)
+            costs.plot(
+                [r.episode for r in records], [r.cost / r.budget for r in records], ".-", color=colour, linewidth=1
+            )
+        if any(record.episode < 0 for records in runs for record in records):
+            for axes in (returns, costs):
+                axes.axvspan(-8.5, -0.5, color="#eeeeee", zorder=0)
+            costs.text(-4.5, 0.05, "first episodes", ha="center", fontsize=9, color="#555555")
+        limit(costs, 1.0, "budget", UNSAFE, "-")
+        costs.set_ylim(0, 1.15)
+        costs.set_xlabel("episode")
+        returns.set_title(example.replace("_", " "), fontsize=11)
+        returns.margins(y=0.1)
+        tidy(returns)
+        tidy(costs)
+    panels[0, 0].set_ylabel("return of planned episodes")
+    panels[1, 0].set_ylabel("cost as a share of the budget")
+    return png(figure)
 
 
 def row(title: str, runs: list[list[Record]], minutes: list[float]) -> str:
@@ -98,6 +133,8 @@ number, and their length, follow from how the system behaves near the middle of 
 | system | first, violating | planned, violating | largest / budget | return, episode 0 | final | infeasible | min |
 |---|---|---|---|---|---|---|---|
 {rows}
+
+![returns and costs of all episodes, a line for each seed](figure.png)
 
 First and planned are episodes; infeasible are plans. Returns are means over seeds, with the least and the largest.
 Minutes are of a whole run on one core, compilation included, while another run had the other core.

@@ -54,16 +54,6 @@ def test_outputs_that_differ_get_a_kernel_each():
     within(2.0, found.length_scales, ((0.6, 4.0), (4.0, 0.6)))
 
 
-@pytest.mark.parametrize("lengths", [[(1.0, 2.0), (1.0, 2.0)], [(0.6, 4.0), (4.0, 0.6)]], ids=["shared", "each"])
-def test_a_search_from_numbers_that_were_found_finds_them_or_better(lengths):
-    """From those of half of the data: at least as likely as a search from the beginning, but for 1e-4 nats."""
-    inputs, outcomes = drawn("squared-exponential", lengths, (1.0, 1.0), 0.05)
-    half = fit_numbers(inputs[:40], outcomes[:40], LITTLE)
-    again, anew = fit_numbers(inputs, outcomes, LITTLE, near=half), fit_numbers(inputs, outcomes, LITTLE)
-    assert len(again.noise) == len(half.noise) == len(anew.noise)
-    assert again.value > anew.value - 1e-4
-
-
 def test_the_value_is_the_log_posterior(small):
     """By hand with numpy; 40 rows, so that more than half of what is computed with is padding."""
     (scale,), (lengths,), (noise,) = small.scale, small.length_scales, small.noise

@@ -173,7 +173,7 @@ def fixed(monkeypatch, scale, noise=0.05):
     """Numbers that are not fitted, so that nothing takes time; what they would be fitted to is kept."""
     shown = []
 
-    def found(inputs, residuals, floor, seed, near=None):
+    def found(inputs, residuals, floor, seed):
         shown.append((inputs, residuals))
         scales = (scale,) * residuals.shape[1] if np.isscalar(scale) else scale
         return Fitted(scales, "squared-exponential", ((1.0, 1.0, 2.0),), (noise,), 0.0)
@@ -272,7 +272,7 @@ def test_what_never_changes_in_the_data_is_said(monkeypatch):
     assert has(found, "In these data push never changes: nothing can be said of its effect.")
 
 
-@pytest.mark.parametrize(("rows", "held"), [(10, 2), (13, 3), (80, 16)])
+@pytest.mark.parametrize(("rows", "held"), [(10, 2), (13, 3), (45, 9)])
 def test_few_data_make_a_prior_all_the_same_and_it_is_said_that_nothing_judges_it(monkeypatch, rows, held):
     fixed(monkeypatch, 1.0)
     found = propose(rig(), SHAPE, Transitions(*(part[:rows] for part in DATA)), BUDGET)

@@ -73,16 +73,10 @@ def fit_numbers(
     residuals: Float[np.ndarray, "n k"],
     least_spread: Float[np.ndarray, " d"],
     seed: int = 0,
-    near: Fitted | None = None,
 ) -> Fitted:
-    """The best numbers for data of (observation, action) and how far the outcome is from the mean.
-
-    With `near`, the best of its kind that a search from there finds.
-    """
+    """The best numbers for data of (observation, action) and how far the outcome is from the mean."""
     rng = np.random.default_rng(seed)
     data = _chosen(inputs, residuals, least_spread, rng)
-    if near is not None:
-        return _fit_again(data, near)
     shared = {family: _fit(data, family, _beginnings(data, rng)) for family in FAMILIES}
     found = list(shared.values())
     if len(data.size) > 1:
@@ -130,17 +124,9 @@ def _fit_each(data: _Data, shared: Fitted) -> Fitted:
     )
 
 
-def _fit_again(data: _Data, near: Fitted) -> Fitted:
-    if len(near.length_scales) == 1:
-        return _fit(data, near.kernel, [_theta(near)])
-    return _together([_fit(data.output(j), near.kernel, [_theta(near, j)]) for j in range(len(data.size))])
-
-
-def _theta(found: Fitted, output: int | None = None) -> Float[np.ndarray, " p"]:
-    """Logarithms of the numbers: of one output, or of all where these share a kernel."""
-    kernel = 0 if output is None or len(found.length_scales) == 1 else output
-    scale = found.scale if output is None else found.scale[output : output + 1]
-    return np.log(np.concatenate([found.length_scales[kernel], scale, found.noise[kernel : kernel + 1]]))
+def _theta(shared: Fitted, output: int) -> Float[np.ndarray, " p"]:
+    """Logarithms of an output's numbers."""
+    return np.log([*shared.length_scales[0], shared.scale[output], shared.noise[0]])
 
 
 def _together(outputs: list[Fitted]) -> Fitted:

@@ -29,7 +29,7 @@ ASSUMED_ERROR = 0.2
 """How wrong a simulator is taken to be where no data say it: a share of the size of its steps."""
 ENOUGH, MOST_STRETCH = 0.9, 6.0
 """The share of held-out outcomes that the interval of 95 % must hold, and how far deviations are stretched for it."""
-ENOUGH_ROWS, FEWEST_ROWS = 20, 10
+ENOUGH_ROWS, FEWEST_ROWS = 10, 10
 """Rows that must be held out to judge anything by them, and without which there is nothing to fit."""
 STRANGE = 3.0
 """A simulator that is wrong by more than so many times what the observation moves has other units, or another order."""
@@ -143,7 +143,7 @@ def _fitted(mean: str, shape: Description, seen: _Seen, seed: int, said: list[st
     before = tried(blind.numbers(mean))
     stretch = _stretch(before)
     after = tried(_wider(blind.numbers(mean), stretch)) if max(stretch) > 1 else before
-    fitted = fit_numbers(seen.inputs, seen.residuals, least, seed, near=blind)
+    fitted = fit_numbers(seen.inputs, seen.residuals, least, seed)
     numbers = replace(_wider(fitted.numbers(mean), stretch), signal_means=seen.signal_means)
     said.extend(_words(numbers, seen.names, before, after, stretch))
     found = {
