@@ -128,7 +128,8 @@ PAGE = """# Systems of your own
 Made by `python results/own-systems/measure.py` from `examples/`: five seeds each, with the prior that `sbsrl` made, and
 no other setting than those in the examples. Every episode is in `episodes.csv`. An episode violates if any of its steps
 exceeds the budget. First episodes are those that are played where nothing is known, before anything is planned; their
-number, and their length, follow from how the system behaves near the middle of its action range. Seeds 5 to 9; seeds 0 to 4 were looked at while the program was written.
+number, and their length, follow from how the system behaves near the middle of its action range.
+Seeds 5 to 9; seeds 0 to 4 were looked at while the program was written.
 
 | system | first, violating | planned, violating | largest / budget | return, episode 0 | final | infeasible | min |
 |---|---|---|---|---|---|---|---|
