@@ -21,12 +21,14 @@ def env(request):
 
 
 def test_it_passes_the_checker_of_gymnasium(env):
-    """Warnings are errors, but for limits of states that are infinite."""
+    """Warnings are errors, but for limits of states that are infinite, and of actions that the suite has unequal."""
+    unequal = not np.array_equal(env.action_space.high, -env.action_space.low)
     infinite = np.isinf(env.observation_space.high).any()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_env(env.unwrapped)
     wanted = ["minimum value is -infinity", "maximum value is infinity"] if infinite else []
+    wanted = [*(["symmetric and normalized"] if unequal else []), *wanted]
     assert len(caught) == len(wanted)
     assert all(part in str(warning.message) for part, warning in zip(wanted, caught, strict=True))
 

@@ -19,15 +19,24 @@ class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     """A task of the suite; an action is held for some steps of it, whose rewards and costs are summed.
 
     The observation is all that the task observes, flattened in its order. `cost(physics)` is charged after each of
-    the suite's steps. Episodes have a fixed length; nothing terminates. The randomness of an episode is that of
-    `reset(seed)`.
+    the suite's steps. Episodes have a fixed length; nothing terminates. `pose(physics, random)` puts the body where
+    episodes begin, if that is not where the suite does. The randomness of an episode is that of `reset(seed)`.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (Gymnasium's own declaration)
 
-    def __init__(self, domain: str, task: str, cost: Callable[[Any], float], steps: int, repeat: int = 1) -> None:
+    def __init__(
+        self,
+        domain: str,
+        task: str,
+        cost: Callable[[Any], float],
+        steps: int,
+        repeat: int = 1,
+        pose: Callable[[Any, np.random.RandomState], None] | None = None,
+    ) -> None:
         """`steps` of the suite are an episode, of which an action takes `repeat`."""
         self._env, self._cost, self._repeat, self._steps = _load(domain, task), cost, repeat, steps
+        self._pose = pose
         spec = self._env.action_spec()
         self.action_space = gymnasium.spaces.Box(spec.minimum, spec.maximum, dtype=np.float64)
         size = sum(int(np.prod(each.shape)) for each in self._env.observation_spec().values())
@@ -40,7 +49,11 @@ class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         number = int(self.np_random.integers(2**32)) if seed is None else seed % 2**32
         self._env.task.random.seed(number)
         self._done, self._begun = 0, True
-        return _flat(self._env.reset().observation), {}
+        observation = self._env.reset().observation
+        if self._pose is not None:
+            self._pose(self._env.physics, self._env.task.random)
+            observation = self._env.task.get_observation(self._env.physics)
+        return _flat(observation), {}
 
     def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         if not self._begun:

@@ -14,6 +14,9 @@ ENVIRONMENTS = {
     "sbsrl/Ledge-v0": "ledge",
     "sbsrl/RaceCar-v0": "race-car",
     "sbsrl/RWRLCartpole-v0": "rwrl-cartpole",
+    "sbsrl/RWRLHumanoid-v0": "rwrl-humanoid",
+    "sbsrl/RWRLQuadruped-v0": "rwrl-quadruped",
+    "sbsrl/GoToGoal-v0": "go-to-goal",
 }
 """Which task is behind which name."""
 

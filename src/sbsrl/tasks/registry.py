@@ -64,6 +64,18 @@ TASKS = {
         "swing up a pole on a cart that should stay near the middle, on MuJoCo (ensemble, appendix G)",
         "sbsrl.tasks.rwrl_cartpole",
     ),
+    "rwrl-humanoid": TaskEntry(
+        "walk on two legs within the limits of the joints, on MuJoCo (ensemble, appendix G)",
+        "sbsrl.tasks.rwrl_humanoid",
+    ),
+    "rwrl-quadruped": TaskEntry(
+        "run on four legs away from the limits of the joints, on MuJoCo (ensemble, appendix G)",
+        "sbsrl.tasks.rwrl_quadruped",
+    ),
+    "go-to-goal": TaskEntry(
+        "drive a point robot to goals past hazards and vases, on MuJoCo (ensemble, appendix G)",
+        "sbsrl.tasks.go_to_goal",
+    ),
     "race-car": TaskEntry(
         "drive a small race car around obstacles to a goal (ensemble, appendix G)", "sbsrl.tasks.race_car"
     ),
