@@ -26,7 +26,8 @@ def main() -> None:
     print(f"|---|---|{'---|' * len(STEPS)}")
     for name in sys.argv[1:] or TASKS:
         experiment, learner = Specification.make(name, "sbsrl", 0, "cpu", {}).start()
-        belief, metrics = learner.belief.prepared(jax.random.key(0))
+        learned: Any = learner.belief
+        belief, metrics = learned.prepared(jax.random.key(0))
         task = experiment.task
         data = record(task, task.behaviours[TASKS[name]], EPISODES, jax.random.key(99))
         for what, errors in measured(belief.nominal(), data, task.horizon).items():
