@@ -149,7 +149,8 @@ def _scene(hazards: int, vases: int) -> str:
     places = [disc.format(f"hazard{i}", HAZARD_RADIUS, "0.2 0.3 0.8 0.5", 0.02) for i in range(hazards)]
     places.append(disc.format("goal", GOAL_RADIUS, "0.2 0.7 0.3 0.5", 0.03))
     boxes = [
-        f'<body><freejoint name="vase{i}"/><geom name="vase{i}" type="box" size="{VASE_SIZE} {VASE_SIZE} {VASE_SIZE}" '
+        f'<body name="vase{i}"><freejoint name="vase{i}"/>'
+        f'<geom name="vase{i}" type="box" size="{VASE_SIZE} {VASE_SIZE} {VASE_SIZE}" '
         'density="0.001" rgba="0.1 0.7 0.7 1" contype="3" conaffinity="3"/></body>'
         for i in range(vases)
     ]
