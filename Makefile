@@ -37,6 +37,7 @@ bench: env
 	taskset -c 0 $(BIN)/python benchmarks/laboratory.py
 	taskset -c 0 $(BIN)/python benchmarks/deep.py
 	taskset -c 0 $(BIN)/python benchmarks/actor_critic.py
+	taskset -c 0 $(BIN)/python benchmarks/environments.py
 	taskset -c 0 $(BIN)/python benchmarks/before.py
 
 evidence: env

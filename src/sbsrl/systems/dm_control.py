@@ -1,5 +1,6 @@
 """Tasks of the DeepMind Control Suite, MuJoCo in C, as environments with a cost."""
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -58,12 +59,12 @@ class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         if not self._begun:
             raise gymnasium.error.ResetNeeded("call reset() before the first step().")
-        a = self._read(action)
+        a, env = self._read(action), self._env
         reward = cost = 0.0
         for _ in range(self._repeat):
-            now = self._env.step(a)
+            now = env.step(a)
             reward += float(now.reward or 0.0)
-            cost += float(self._cost(self._env.physics))
+            cost += self._cost(env.physics)
         self._done += self._repeat
         return _flat(now.observation), reward, False, self._done >= self._steps, {"cost": cost}
 
@@ -71,7 +72,7 @@ class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         a = np.asarray(action, float)
         if a.shape != self.action_space.shape:
             raise UserError(f"an action has shape {a.shape}; give one of shape {self.action_space.shape}.")
-        if not np.isfinite(a).all():
+        if not math.isfinite(a.sum()):
             raise UserError(f"the action {a.tolist()} is not finite; give numbers.")
         return a
 
@@ -92,4 +93,5 @@ def _load(domain: str, task: str) -> Any:
 
 
 def _flat(observation: Any) -> Vector:
-    return np.concatenate([np.ravel(part) for part in observation.values()]).astype(np.float64)
+    parts = [np.asarray(part) for part in observation.values()]
+    return np.concatenate([part if part.ndim == 1 else part.ravel() for part in parts], dtype=np.float64)
