@@ -1,6 +1,5 @@
 """Tasks of the DeepMind Control Suite, MuJoCo in C, as environments with a cost."""
 
-import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..errors import UserError
+from .actions import read_action
 
 __all__ = ["DMControlEnv"]
 
@@ -59,7 +59,7 @@ class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         if not self._begun:
             raise gymnasium.error.ResetNeeded("call reset() before the first step().")
-        a, env = self._read(action), self._env
+        a, env = read_action(action, self.action_space.shape), self._env
         reward = cost = 0.0
         for _ in range(self._repeat):
             now = env.step(a)
@@ -67,14 +67,6 @@ class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             cost += self._cost(env.physics)
         self._done += self._repeat
         return _flat(now.observation), reward, False, self._done >= self._steps, {"cost": cost}
-
-    def _read(self, action: Any) -> Vector:
-        a = np.asarray(action, float)
-        if a.shape != self.action_space.shape:
-            raise UserError(f"an action has shape {a.shape}; give one of shape {self.action_space.shape}.")
-        if not math.isfinite(a.sum()):
-            raise UserError(f"the action {a.tolist()} is not finite; give numbers.")
-        return a
 
     def close(self) -> None:
         self._env.close()

@@ -15,6 +15,7 @@ from .._jax import EXACT
 from ..errors import UserError
 from ..task import Equations
 from ..types import PRNGKey, Scalar, State
+from .actions import read_action
 
 __all__ = ["EquationsEnv"]
 
@@ -65,20 +66,12 @@ class EquationsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """One step of the equations, with the noise of its own that seed and number of the step decide."""
         if self._x is None:
             raise gymnasium.error.ResetNeeded("call reset() before the first step().")
-        a, t = self._read(action), np.uint32(self._t)
+        a, t = read_action(action, self.action_space.shape), np.uint32(self._t)
         self._x, reward, costs = _true_step(self._program, self._parameters, self._x, a, self._key, t)
         self._t += 1
         charged = np.array(costs)
         info = {"cost": float(charged[0]) if charged.size == 1 else charged}
         return np.array(self._x), float(reward), False, self._t == self._horizon, info
-
-    def _read(self, action: Any) -> Vector:
-        a = np.asarray(action, float)
-        if a.shape != self.action_space.shape:
-            raise UserError(f"an action has shape {a.shape}; give one of shape {self.action_space.shape}.")
-        if not np.isfinite(a).all():
-            raise UserError(f"the action {a.tolist()} is not finite; give numbers.")
-        return a
 
 
 def _limits(size: int, state_limits: tuple[float, ...] | None) -> Vector:

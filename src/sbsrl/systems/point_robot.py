@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from .._jax import EXACT
 from ..errors import UserError
+from .actions import read_action
 from .point_places import HAZARD_RADIUS, Places, draw_goal, draw_places, observation
 
 __all__ = ["GOAL_RADIUS", "PointRobotEnv"]
@@ -57,7 +58,7 @@ class PointRobotEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         if self._done < 0:
             raise gymnasium.error.ResetNeeded("call reset() before the first step().")
-        self._data.ctrl[:] = self._read(action)
+        self._data.ctrl[:] = np.clip(read_action(action, self.action_space.shape), -1.0, 1.0)
         reward = cost = 0.0
         for _ in range(self._repeat):
             before = self._distance()
@@ -71,14 +72,6 @@ class PointRobotEnv(gymnasium.Env[np.ndarray, np.ndarray]):
                 self._next_goal()
         self._done += self._repeat
         return self._observed(), reward, False, self._done >= self._steps, {"cost": cost}
-
-    def _read(self, action: Any) -> Vector:
-        a = np.asarray(action, float)
-        if a.shape != (2,):
-            raise UserError(f"an action has shape {a.shape}; give one of shape (2,): push and turn.")
-        if not np.isfinite(a).all():
-            raise UserError(f"the action {a.tolist()} is not finite; give numbers.")
-        return np.clip(a, -1.0, 1.0)
 
     def _place(self, places: Places) -> None:
         """Puts everything where it belongs, at rest."""
