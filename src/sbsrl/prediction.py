@@ -5,15 +5,15 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ._jax import EXACT, PLAN
 from .belief.protocol import SideBySide
-from .costs import Aggregation, charged
+from .costs import Aggregation, charged, nothing_charged
 from .policy import Policy, told
 from .types import Index, PRNGKey
 
-__all__ = ["final_costs"]
+__all__ = ["costs_in_pieces", "final_costs"]
 
 
 @eqx.filter_jit
@@ -50,3 +50,25 @@ def final_costs(
 
     begun = (beside(x.astype(PLAN)), rows.begun(count), jax.tree.map(beside, memory), beside(before.astype(PLAN)))
     return jax.lax.fori_loop(first, end, step, begun)[-1]
+
+
+@eqx.filter_jit
+def costs_in_pieces(
+    samples: SideBySide,
+    policy: Policy,
+    states: Float[Array, "P dx"],
+    steps: Int[Array, " P"],
+    longest: int,
+    aggregations: tuple[Aggregation, ...],
+    key: PRNGKey,
+) -> Float[Array, "S k"]:
+    """The summed costs of so many pieces of an episode on every sample, each from a state of its own.
+
+    A piece has so many steps, of at most `longest`; a policy with a memory begins anew in each.
+    """
+    nothing, first = nothing_charged(1, aggregations)[0], jnp.asarray(0, jnp.int32)
+
+    def piece(x: Array, end: Array, key: PRNGKey) -> Float[Array, "S k"]:
+        return final_costs(samples, policy, policy.init(), x, nothing, first, end, longest, aggregations, key)
+
+    return jnp.sum(jax.vmap(piece)(states, steps, jax.random.split(key, len(states))), axis=0)

@@ -54,7 +54,8 @@ class RunSettings:
     judged: int = declared(
         Whole(0, 100_000),
         0,
-        "initial states from which every policy is simulated on the task's equations: its true mean cost for the "
+        "initial states from which every policy is simulated, on the task's equations or on another copy of it: its "
+        "true mean cost for the "
         "ledger, never for the learner; 0 does not",
     )
     step_timeout: float = declared(

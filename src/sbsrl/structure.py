@@ -4,8 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from ._jax import PLAN
 from .errors import UserError
 from .types import Action, State
 from .validation import Function, declared, validate
@@ -52,8 +56,26 @@ class CostStructure:
     """Indices of (x, a) on which the shares of these limits depend that are charged."""
     most: Callable[[State], Float[Array, " k"]] | None = declared(Function(optional=True), None)
     """The most that a step from a state can cost; None: the limits of the costs, or what data show."""
+    features: Callable[[Float[Array, " i"]], Float[Array, " q"]] | None = declared(Function(optional=True), None)
+    """What of these inputs decides, as numbers of the order of 1; None: they themselves, in units of the data.
+
+    What is nearest, say, of things in all directions: a maximum is hard to learn.
+    """
 
     def __post_init__(self) -> None:
         validate(self, "the structure of the costs: ")
         if not self.inputs or len(set(self.inputs)) < len(self.inputs) or min(self.inputs) < 0:
             raise UserError(f"costs are said to depend on the inputs {self.inputs}; name indices of (x, a), each once.")
+
+    @property
+    def size(self) -> int:
+        """How many numbers decide."""
+        if self.features is None:
+            return len(self.inputs)
+        return int(jax.eval_shape(self.features, jax.ShapeDtypeStruct((len(self.inputs),), PLAN)).shape[0])
+
+    def deciding(self, x: Float[Array, "*n dx"], a: Float[Array, "*n da"]) -> Float[Array, "*n q"]:
+        """These numbers, where there are features."""
+        assert self.features is not None
+        raw = jnp.concatenate([x, a], axis=-1)[..., np.array(self.inputs)]
+        return jnp.vectorize(self.features, signature="(i)->(q)")(raw)

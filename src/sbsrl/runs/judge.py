@@ -1,7 +1,8 @@
 """What a policy is really worth: its mean return and cost over many initial states, by simulation.
 
 The paper's constraint is on an expectation, of which an episode is one draw. A task with equations can be asked for the
-expectation without touching the true system; nothing that is found is shown to the learner.
+expectation without touching the true system; of one that is simulated, another copy is played. Nothing that is found is
+shown to the learner.
 """
 
 from typing import Any
@@ -13,9 +14,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._jax import EXACT
-from ..costs import Aggregation, aggregate
+from ..costs import Aggregation, aggregate, total
+from ..errors import UserError
 from ..monitor import INTERVENED
 from ..policy import Policy, told
+from ..systems.episode import run_episode
+from ..systems.faults import Guard
 from ..task import Equations, Task
 from ..types import PRNGKey
 
@@ -36,14 +40,17 @@ def judge(task: Task, policy: Policy, count: int, key: PRNGKey) -> dict[str, flo
 
     Of a policy that is watched also the share of episodes in which another policy acted at some time.
 
-    Empty where the task has no equations.
+    Empty where the task has no equations and is no simulation.
     """
-    if task.equations is None:
-        return {}
     aggregations = tuple(cost.aggregation for cost in task.costs)
-    rewards, costs, intervened = _simulated(
-        task.equations, policy, aggregations, task.horizon, jax.random.split(key, count)
-    )
+    keys = jax.random.split(key, count)
+    if task.equations is not None:
+        simulated = _simulated(task.equations, policy, aggregations, task.horizon, keys)
+        rewards, costs, intervened = jax.device_get(simulated)
+    elif task.simulated:
+        rewards, costs, intervened = _played(task, policy, keys)
+    else:
+        return {}
     found = {"true_return": float(np.mean(rewards))}
     for i, cost in enumerate(task.costs):
         found[f"true_cost/{cost.name}" if len(task.costs) > 1 else "true_cost"] = float(np.mean(costs[:, i]))
@@ -52,6 +59,27 @@ def judge(task: Task, policy: Policy, count: int, key: PRNGKey) -> dict[str, flo
     if intervened is not None:
         found["true_interventions"] = float(np.mean(intervened))
     return found
+
+
+def _played(
+    task: Task, policy: Policy, keys: Any
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n k"], Bool[np.ndarray, " n"] | None]:
+    """The same by playing another copy of the system."""
+    env, seeds = task.open(), np.asarray(jax.random.bits(keys[0], (len(keys),))) % 2**31
+    guard = Guard.of(task, 0.0)
+    try:
+        each = [
+            run_episode(env, policy, int(seed), key, task.horizon, guard=guard)
+            for seed, key in zip(seeds, keys, strict=True)
+        ]
+    finally:
+        env.close()
+    if faults := [played.episode.reason for played in each if played.episode.ended == "fault"]:
+        raise UserError(f"the simulation of {task.name} failed while a policy was judged: {faults[0]}.")
+    totals = [[total(played.episode.costs[:, i], c.aggregation) for i, c in enumerate(task.costs)] for played in each]
+    rewards = np.array([np.sum(played.episode.rewards) for played in each])
+    watched = [np.any(played.metrics[INTERVENED]) for played in each if INTERVENED in played.metrics]
+    return rewards, np.array(totals), np.array(watched) if watched else None
 
 
 @eqx.filter_jit

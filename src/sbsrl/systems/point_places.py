@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from .._jax import EXACT
 from ..types import PRNGKey, Scalar
 
-__all__ = ["BINS", "HAZARD_RADIUS", "Places", "draw_goal", "draw_places", "lidar", "observation"]
+__all__ = ["BINS", "HAZARD_RADIUS", "RANGE", "Places", "draw_goal", "draw_places", "lidar", "observation", "readings"]
 
 EXTENT = 2.0
 """Things lie within this of the middle, in metres along both axes."""
@@ -78,12 +78,20 @@ def _free_place(
 def lidar(robot: Pose, things: Float[Array, "n 2"]) -> Float[Array, "16"]:
     """What the bins read of these things."""
     away = things - robot[None, :2]
-    distance = jnp.linalg.norm(away, axis=1)
-    angle = jnp.mod(jnp.arctan2(away[:, 1], away[:, 0]) - robot[2], 2 * jnp.pi) * BINS / (2 * jnp.pi)
+    return readings(_directions(away) - robot[2], jnp.linalg.norm(away, axis=1))
+
+
+def _directions(away: Float[Array, "n 2"]) -> Float[Array, " n"]:
+    return jnp.arctan2(away[:, 1], away[:, 0])
+
+
+def readings(direction: Float[Array, " n"], distance: Float[Array, " n"]) -> Float[Array, "16"]:
+    """What the bins read of things in these directions, in radians to the left of where the robot looks."""
+    angle = jnp.mod(direction, 2 * jnp.pi) * BINS / (2 * jnp.pi)
     reading = jnp.maximum(0.0, RANGE - distance) / RANGE
     own = jnp.floor(angle).astype(int) % BINS
     share = angle - jnp.floor(angle)
-    found = jnp.zeros(BINS, things.dtype).at[own].max(reading)
+    found = jnp.zeros(BINS, reading.dtype).at[own].max(reading)
     return found.at[(own + 1) % BINS].max(share * reading).at[own - 1].max((1 - share) * reading)
 
 

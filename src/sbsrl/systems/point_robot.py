@@ -18,7 +18,7 @@ from ..errors import UserError
 from .actions import read_action
 from .point_places import HAZARD_RADIUS, Places, draw_goal, draw_places, observation
 
-__all__ = ["GOAL_RADIUS", "PointRobotEnv"]
+__all__ = ["GOAL_RADIUS", "REACHED", "SUBSTEPS", "TIMESTEP", "PointRobotEnv"]
 
 TIMESTEP, SUBSTEPS = 0.005, 4
 """Seconds of a step of the physics, and how many of them are a step of the task."""

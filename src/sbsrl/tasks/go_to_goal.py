@@ -11,14 +11,26 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .._jax import EXACT
 from ..costs import Cost
+from ..model import KnownSignals
 from ..policy import Metrics
 from ..prior import Prior
-from ..systems.point_places import BINS, draw_places, observation
-from ..systems.point_robot import PointRobotEnv
+from ..structure import CostStructure, Structure
+from ..systems.point_places import BINS, HAZARD_RADIUS, RANGE, draw_places, observation, readings
+from ..systems.point_robot import GOAL_RADIUS, REACHED, SUBSTEPS, TIMESTEP, PointRobotEnv
+from ..systems.point_view import (
+    TINY,
+    Movement,
+    goal_seen,
+    moved_goal,
+    moved_things,
+    movement,
+    seen_after,
+    things_seen,
+)
 from ..task import Task
 from ..types import Action, PRNGKey, Scalar, State
 from ..validation import Word, declared, validate
@@ -30,7 +42,9 @@ NAMES = (
     *(f"goal[{i}]" for i in range(BINS)),
     *("a_forward", "a_left", "v_forward", "v_left", "turn rate", "compass x", "compass y"),
 )
-OBSTACLES, GOAL = slice(0, BINS), slice(BINS, 2 * BINS)
+OBSTACLES, GOAL, SENSORS = slice(0, BINS), slice(BINS, 2 * BINS), slice(2 * BINS, 2 * BINS + 7)
+SECONDS = REPEAT * SUBSTEPS * TIMESTEP
+"""Of a control step."""
 FORWARD, LEFT, TURN = 2 * BINS + 2, 2 * BINS + 3, 2 * BINS + 4
 COUNTS = {"easy": (8, 1), "full": (10, 10)}
 """Hazards and vases."""
@@ -41,9 +55,60 @@ class GoToGoalSettings:
     """How much there is to avoid."""
 
     layout: str = declared(Word(tuple(COUNTS)), "easy", "8 hazards and a vase, or (full) 10 of each")
+    view: str = declared(
+        Word(("geometry", "learned")),
+        "geometry",
+        "what is known of the lidars and the reward: that what they see stands still, and rewards are ways towards the "
+        "goal; or nothing",
+    )
 
     def __post_init__(self) -> None:
         validate(self, "task.")
+
+
+def complete(x: State, a: Action, new: Float[Array, "7"]) -> State:
+    """The next state, from the robot's other sensors: what stands still moves against it; one goal follows another."""
+    way = movement(x[SENSORS], new, SECONDS)
+    place, goal = moved_goal(x[GOAL], way)
+    reached = _seen(x) & (jnp.sum(place**2) <= GOAL_RADIUS**2)
+    return jnp.concatenate([moved_things(x[OBSTACLES], way), jnp.where(reached, _next_goal(x), goal), new])
+
+
+def _seen(x: State) -> Bool[Array, ""]:
+    return jnp.max(x[GOAL]) > 0
+
+
+def _next_goal(x: State) -> Float[Array, "16"]:
+    """What the lidar reads of the next goal, of which nobody knows where it lies: somewhere that looks random."""
+    mixed = jnp.sin(jax.lax.stop_gradient(x[SENSORS]) @ jnp.asarray(MIXERS, x.dtype)) * 1e3
+    share = mixed - jnp.floor(mixed)
+    return readings(2 * jnp.pi * share[:1], NEAREST + (FARTHEST - NEAREST) * share[1:])
+
+
+MIXERS = np.random.default_rng(0).normal(size=(7, 2)) * 30
+NEAREST, FARTHEST = 0.6, 2.8
+"""Metres between which the next goal mostly lies."""
+
+
+def progress(x: State, a: Action, y: State) -> Scalar:
+    """The way towards the goal, and what reaching it is worth.
+
+    A goal that is out of sight lies, for all that is known, where things lie: the way counts that leads to the middle
+    of those that are seen.
+    """
+    before, _ = goal_seen(x[GOAL])
+    places, readings = things_seen(x[OBSTACLES])
+    among = readings > 0
+    middle = jnp.sum(jnp.where(among[:, None], places, 0.0), axis=0) / jnp.maximum(jnp.sum(among), 1)
+    aim = jnp.where(_seen(x), before, middle)
+    far, near = (jnp.sqrt(jnp.sum(place**2) + TINY) for place in (aim, seen_after(aim, _way(x, y))))
+    reached = _seen(x) & (near <= GOAL_RADIUS)
+    known = _seen(x) | jnp.any(among)
+    return jnp.where(known, far - near + REACHED * reached, 0.0).astype(x.dtype)
+
+
+def _way(x: State, y: State) -> Movement:
+    return movement(x[SENSORS], y[SENSORS], SECONDS)
 
 
 class Driver(eqx.Module):
@@ -93,6 +158,27 @@ def driver(key: PRNGKey) -> Driver:
     return Driver(speed, shyness, unsteadiness)
 
 
+STRUCTURE = Structure(tuple(range(SENSORS.start, SENSORS.stop)), complete)
+
+
+def nearness(seen: Float[Array, "19"]) -> Float[Array, "6"]:
+    """How far the nearest thing and the next one are, how fast they come nearer, and how fast the robot moves.
+
+    `seen` is the lidar of hazards and vases, and the robot's velocity and turn rate.
+    """
+    places, readings = things_seen(seen[:BINS])
+    (first, second), order = jax.lax.top_k(readings, 2)
+    direction = places[order[0]] / jnp.sqrt(jnp.sum(places[order[0]] ** 2) + TINY)
+    forward, left, turn = seen[BINS], seen[BINS + 1], seen[BINS + 2]
+    coming = direction[0] * forward + direction[1] * left
+    near = [(RANGE * (1 - reading) - HAZARD_RADIUS) / SHARP for reading in (first, second)]
+    return jnp.stack([*near, coming / FAST, forward / FAST, left / FAST, turn])
+
+
+SHARP, FAST = 0.1, 0.5
+"""Metres and m/s that make a difference."""
+COST_STRUCTURE = CostStructure((*range(BINS), FORWARD, LEFT, TURN), features=nearness)
+"""What is near, and how fast the robot is; not where the goal lies."""
 PRIORS = {"data": Prior("data", informative=True)}
 SETTINGS, USUAL = GoToGoalSettings, GoToGoalSettings()
 BEHAVIOURS = {"driver": driver}
@@ -115,6 +201,7 @@ PRESETS = {
 def make(prior: Prior, budgets: tuple[float, ...], settings: GoToGoalSettings = USUAL) -> Task:
     """The task, with this much to avoid."""
     hazards, vases = COUNTS[settings.layout]
+    known = settings.view == "geometry"
 
     def start(key: PRNGKey) -> State:
         return observation(draw_places(key, hazards, vases), jnp.zeros(5, EXACT))
@@ -129,6 +216,9 @@ def make(prior: Prior, budgets: tuple[float, ...], settings: GoToGoalSettings = 
         start=start,
         open=lambda: PointRobotEnv(hazards, vases, STEPS, REPEAT),
         prior=prior,
+        known=KnownSignals(reward=progress) if known else KnownSignals(),
+        structure=STRUCTURE if known else None,
+        cost_structure=COST_STRUCTURE if known else None,
         behaviours=BEHAVIOURS,
         simulated=True,
         safe_action=(0.0, 0.0),

@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..._jax import PLAN
-from ...costs import aggregate, nothing_charged
+from ...costs import aggregate
 from ...errors import UserError
 from ...policy import Metrics, Policy
-from ...prediction import final_costs
+from ...prediction import costs_in_pieces
+from ...spread import middle, spread
 from ...task import Task
 from ...transitions import Episode, Transitions, split_episodes
 from ...types import Index, PRNGKey, Scalar
@@ -26,8 +27,8 @@ from .switching import Switching
 
 __all__ = ["EnsembleBelief"]
 
-LEAST_INPUT_STD, LEAST_STD = 0.05, 1e-3
-"""Of inputs and of outputs: what does not vary in the data is not divided by nothing."""
+LEAST_STD = 1e-3
+"""Of outputs: what does not vary in the data is not divided by nothing."""
 MARGIN = 0.1
 """By which share of what was seen predictions may lie beyond it."""
 
@@ -64,7 +65,7 @@ class EnsembleBelief(eqx.Module):
         nets = _nets(nets_key, task, choices)
         ensemble = Ensemble(
             nets=nets,
-            scales=_scales(task, data, np.array(structure.part)),
+            scales=_scales(task, data, np.array(structure.part), choices.units),
             range=_range(data, np.array(structure.part)),
             caps=jnp.asarray(_caps(task, data, choices.cost_cap), PLAN),
             structure=structure,
@@ -114,7 +115,7 @@ class EnsembleBelief(eqx.Module):
         tests = self._calibrations(ensemble, np.flatnonzero(np.asarray(held)))
         state, cost = ratio(tests.state_error, tests.state_variance), ratio(tests.cost_error, tests.cost_variance)
         kappa = self.choices.kappa
-        if self.choices.adapted:
+        if self.choices.adapted and not self.choices.test_steps:  # what is tested piece by piece is under feedback
             kappa = float(
                 np.clip(max(kappa, state / self.choices.state_share), self.choices.kappa_least, self.choices.kappa_most)
             )
@@ -149,18 +150,7 @@ class EnsembleBelief(eqx.Module):
             return self, {}
         draw_key, roll_key = jax.random.split(key)
         samples = Samples.draw(self.ensemble, TESTING_SAMPLES, self.kappa, self.choices.samples == "members", draw_key)
-        predicted = final_costs(
-            samples,
-            policy,
-            policy.init(),
-            jnp.asarray(episode.states[0], PLAN),
-            nothing_charged(1, self.aggregations)[0],
-            jnp.asarray(0, jnp.int32),
-            jnp.asarray(len(episode.actions), jnp.int32),
-            self.horizon,
-            self.aggregations,
-            roll_key,
-        )
+        predicted = self._predicted(samples, policy, episode, roll_key)
         real = [float(aggregate(jnp.asarray(episode.costs[:, i]), how)) for i, how in enumerate(self.aggregations)]
         most = np.asarray(jnp.max(predicted, axis=0))
         tolerance = self.choices.tolerance * np.abs(self.budgets)
@@ -181,6 +171,23 @@ class EnsembleBelief(eqx.Module):
         if telling:
             metrics["covered"] = float(not missed)
         return eqx.tree_at(lambda belief: belief.log_kappa, self, log_kappa), metrics
+
+    def _predicted(self, samples: Samples, policy: Policy, episode: Episode, key: PRNGKey) -> Float[Array, "S k"]:
+        """The costs of an episode under its policy on every sample: from its beginning, or piece by piece."""
+        summed = all(how == "sum" for how in self.aggregations)
+        steps = min(self.choices.test_steps if summed else 0, self.horizon) or self.horizon
+        first = np.arange(0, self.horizon, steps)
+        lengths = np.clip(len(episode.actions) - first, 0, steps)
+        states = episode.states[np.minimum(first, len(episode.actions))]
+        return costs_in_pieces(
+            samples,
+            policy,
+            jnp.asarray(states, PLAN),
+            jnp.asarray(lengths, jnp.int32),
+            steps,
+            self.aggregations,
+            key,
+        )
 
     def _raised_caps(self, data: Transitions) -> Float[Array, " k"]:
         """What a step is believed to cost at most is no less than what one has cost."""
@@ -247,7 +254,7 @@ TESTING_SAMPLES = 10
 def _nets(key: PRNGKey, task: Task, choices: EnsembleChoices) -> Nets:
     """Networks of the sizes that the task asks for."""
     known, p, inputs = task.cost_structure, len(task.learned_structure.part), task.state_size + task.action_size
-    deciding, near = (inputs, p) if known is None else (len(known.inputs), len(known.inputs))
+    deciding, near = (inputs, p) if known is None else (known.size, known.size)
     motion = (inputs, *(choices.width,) * choices.layers, 2 * p + 1)
     cost = (deciding, *(choices.cost_width,) * choices.layers, len(task.costs))
     return Nets.create(key, motion, cost, choices.networks, (near, choices.prior_scale, choices.prior_stretch))
@@ -272,12 +279,12 @@ def _cap(limit: float, cap: float, costs: Float[np.ndarray, " N"]) -> float:
     return max(cap, largest) if cap else 2 * largest or 1.0
 
 
-def _scales(task: Task, data: Transitions, part: np.ndarray) -> Scales:
+def _scales(task: Task, data: Transitions, part: np.ndarray, units: str) -> Scales:
     changes = (data.next_states - data.states)[:, part]
     low, high = np.array(task.action_low), np.array(task.action_high)
     values = (
-        data.states.mean(0),
-        data.states.std(0) + LEAST_INPUT_STD,
+        middle(data.states, units),
+        spread(data.states, units),
         (low + high) / 2,
         (high - low) / 2,
         changes.mean(0),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ...errors import UserError
+from ...spread import SPREADS
 from ...validation import Number, Switch, Whole, Word, declared, validate
 from .model import NOISY
 
@@ -16,6 +17,12 @@ class EnsembleChoices:
     networks: int = declared(Whole(2, 100), 5, "M: networks of the ensemble")
     width: int = declared(Whole(4, 4096), 128, "neurons per layer")
     layers: int = declared(Whole(1, 8), 2, "hidden layers")
+    units: str = declared(
+        Word(SPREADS),
+        "deviation",
+        "in which units of the data networks see states: standard deviations, or those of the eight tenths in the "
+        "middle",
+    )
     cost_width: int = declared(Whole(4, 4096), 64, "neurons per layer of the networks of the costs")
     samples: str = declared(
         Word(("combinations", "members")),
@@ -35,6 +42,12 @@ class EnsembleChoices:
     kappa_most: float = declared(Number(0, 100), 3.0, "kappa is never above")
     tolerance: float = declared(
         Number(0, 10), 0.1, "share of the budget by which a cost may exceed all predictions without being a miss"
+    )
+    test_steps: int = declared(
+        Whole(0, 100_000),
+        0,
+        "control steps of an executed episode that samples predict at a time, from states that it came to, where they "
+        "are not to be trusted for all of it; 0: the whole episode, from its first state",
     )
     prior_scale: float = declared(
         Number(0, 100), 3.0, "size of the frozen random network that is added to every predicted cost; 0 is none"

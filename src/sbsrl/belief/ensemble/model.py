@@ -45,11 +45,21 @@ class Ensemble(eqx.Module):
         scaled = jnp.clip(_standard(x, self.scales.input_mean, self.scales.input_std), -INPUT_LIMIT, INPUT_LIMIT)
         actions = _standard(a, self.scales.action_mean, self.scales.action_std)
         inputs = jnp.concatenate([scaled, actions], axis=-1)
-        deciding = near = inputs if self.cost_structure is None else inputs[..., np.array(self.cost_structure.inputs)]
-        if self.cost_structure is None:
-            near = self.part(scaled)
-        said = self.nets(inputs, deciding, near)
+        said = self.nets(inputs, *self._deciding(x, a, inputs, scaled))
         return Outputs(said.change, said.reward, cost_of(said.logits, self.most(x)), said.spread)
+
+    def _deciding(
+        self, x: Float[Array, "*M n dx"], a: Float[Array, "*M n da"], inputs: Array, scaled: Array
+    ) -> tuple[Float[Array, "*M n q"], Float[Array, "*M n r"]]:
+        """What the networks of the costs see, and what their random prior does."""
+        known = self.cost_structure
+        if known is None:
+            return inputs, self.part(scaled)
+        if known.features is None:
+            chosen = inputs[..., np.array(known.inputs)]
+            return chosen, chosen
+        seen = jnp.clip(known.deciding(x, a), -INPUT_LIMIT, INPUT_LIMIT)
+        return seen, seen
 
     def most(self, x: Float[Array, "*M n dx"]) -> Float[Array, "*M n k"]:
         """What a step from each of these states can cost at most."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from ...errors import UserError
 from ...task import Task
 from ..network.domain import domain_of
-from ..network.settings import Uncertified
+from ..network.settings import Uncertified, check_pieces
 from ..network.solver import NetworkSolver
 from .choices import ActorCriticChoices
 from .improver import ActorCritic
@@ -28,5 +28,6 @@ class ActorCriticSettings(Uncertified, ActorCriticChoices):
                 f"{task.name} has a cost that is not summed over the episode, which critics cannot know; use "
                 "solver=gradient."
             )
-        domain = domain_of(task)
+        check_pieces(task, self)
+        domain = domain_of(task, self.units)
         return NetworkSolver(domain, self, ActorCritic(domain, self))

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..._jax import PLAN
+from ...belief.protocol import Rows
 from ...networks import Network
 from ...optimisation import descend, usable
 from ...problem import Problem
@@ -19,10 +20,11 @@ from ..network.episodes import code_of, rows_of
 from ..network.forecast import Forecast, forecast, spread_starts
 from ..network.improver import OPTIMISER, Trained, information_unit, signal_units, weights_of
 from ..network.network_policy import Units
+from ..network.outlook import Outlook, outlook_of
 from ..network.pressures import Pressures, followed, pressures
 from ..network.segments import Critic, Segment, anew, coded, follow, init_critic, learn_values, segment_returns, visited
 from .choices import GradientChoices
-from .whole import Sizes, sizes_of, starts_of
+from .whole import Sizes, sizes_of
 
 __all__ = ["Cuts", "Round", "Segments", "recalled_rows", "recalled_starts", "train_segments"]
 
@@ -67,34 +69,54 @@ class Segments:
     ) -> tuple[Trained, Critic, Forecast]:
         start_key, train_key = jax.random.split(key)
         seen_key, visit_key, train_key, recall_key = jax.random.split(train_key, 4)
-        sizes, cuts, units, horizon = self._sizes, self._cuts, self.domain.units, self.domain.horizon
+        sizes, cuts, units = self._sizes, self._cuts, self.domain.units
         weights = weights_of(self.choices, self.domain.return_scale)
-        starts = starts_of(self.domain, sizes, start_key)
-        seen = forecast(trained.network, units, problem, starts[0], horizon, sizes.nominal, seen_key)
+        starts = self._starts(problem, start_key)
+        seen = forecast(trained.network, units, problem, starts[0], sizes.horizon, sizes.nominal, seen_key)
+        seen = seen.times(self.outlook.times)
         trained = followed(problem, trained, seen, weights, bounds)
         pushed = pressures(problem, seen, trained, weights, bounds, information_unit(problem, weights))
         rows = rows_of(problem, sizes.each, sizes.nominal)
         starts = self._recalled(starts, recall_key)
-        count = 0 if problem.samples is None else len(problem.samples)
-        placed = spread_starts(starts[0], count, sizes.each, sizes.nominal)
-        first = visited(trained.network, units, problem, rows, placed, horizon, cuts.steps, visit_key)
+        first = self._first(trained.network, problem, rows, starts[0], visit_key)
         scale = signal_units(problem, self.domain, weights)
         setting = Round(units, problem, starts, pushed, scale, sizes, cuts)
         network, moments, critic = train_segments(trained, memory, setting, first, rate, train_key)
         return trained._replace(network=network, moments=moments), critic, seen
 
     @property
+    def outlook(self) -> Outlook:
+        return outlook_of(self.domain, self.choices)
+
+    def _starts(self, problem: Problem, key: PRNGKey) -> Float[Array, "U K dx"]:
+        """Where the rows of every update begin."""
+        sizes = self._sizes
+        starts = self.outlook.starts(problem, sizes.updates * (sizes.each + sizes.nominal), key)
+        return starts.reshape(sizes.updates, -1, starts.shape[-1])
+
+    def _first(
+        self, network: Network, problem: Problem, rows: Rows, starts: Float[Array, "K dx"], key: PRNGKey
+    ) -> tuple[Float[Array, "n dx"], Any]:
+        """Where the first segments begin: states of whole episodes of the policy; or those that were visited."""
+        sizes, count = self._sizes, 0 if problem.samples is None else len(problem.samples)
+        begun = spread_starts(starts, count, sizes.each, sizes.nominal)
+        if self.outlook.pieces:
+            return begun, rows.begun(len(begun))
+        return visited(network, self.domain.units, problem, rows, begun, sizes.horizon, self._cuts.steps, key)
+
+    @property
     def _sizes(self) -> Sizes:
-        return sizes_of(self.choices, self.domain.horizon)
+        return sizes_of(self.choices, self.outlook.steps)
 
     @property
     def _cuts(self) -> Cuts:
         chosen = self.choices
-        return Cuts(chosen.segment, chosen.recalled if self.domain.data is not None else 0.0, chosen.discount)
+        recalled = 0.0 if self.domain.data is None or self.outlook.pieces else chosen.recalled
+        return Cuts(chosen.segment, recalled, chosen.discount)
 
     def _recalled(self, starts: Float[Array, "U K dx"], key: PRNGKey) -> Float[Array, "U K dx"]:
         """The starts of segments: some of them are states of the data, which the policy need not find by itself."""
-        if self.domain.data is None or not self.choices.recalled:
+        if self.domain.data is None or not self._cuts.recalled:
             return starts
         numbers = jax.random.randint(key, starts.shape[:2], 0, len(self.domain.data.states))
         states = jnp.asarray(self.domain.data.states, PLAN)[numbers]

@@ -7,7 +7,7 @@ from ...errors import UserError
 from ...task import Task
 from ..network.domain import Domain, domain_of
 from ..network.improver import Improver
-from ..network.settings import Uncertified
+from ..network.settings import Uncertified, check_pieces
 from ..network.solver import NetworkSolver
 from .choices import GradientChoices
 from .segment_training import Segments
@@ -29,12 +29,19 @@ class GradientSettings(Uncertified, GradientChoices):
 
     def create(self, task: Task) -> NetworkSolver:
         """The solver for a task."""
+        if self.pieces and not self.segment:
+            raise UserError(
+                f"pieces={self.pieces} follows models for a part of an episode only, and what comes after it is known "
+                f"to critics, which solver=gradient has with segments: set segment, say to {min(self.pieces, 25)}, or "
+                "pieces=0."
+            )
         if self.segment and any(cost.aggregation != "sum" for cost in task.costs):
             raise UserError(
                 f"{task.name} has a cost that is not summed over the episode, which critics of segments cannot know; "
                 "use segment=0, whole episodes."
             )
-        domain = domain_of(task)
+        check_pieces(task, self)
+        domain = domain_of(task, self.units)
         return NetworkSolver(domain, self, improver_of(domain, self))
 
 

@@ -202,21 +202,27 @@ def evaluate_prior(
     states: Float[Array, "N dx"],
     discount: float,
     rounds: int,
+    pieces: bool,
     key: PRNGKey,
 ) -> Critic:
-    """The critic after so many segments of the prior policy, half from states of the data and half from states that
-    the policy `network` comes to on the models."""
+    """The critic after so many segments of the prior policy, half from states of the data and half from others.
+
+    Those are states that the policy `network` comes to on the models; or, where these are followed for `pieces` only,
+    the problem's own, to which the true system came.
+    """
     assert problem.switch is not None
     rows = Pessimistic(rows_of(problem, 0, ROWS), problem.switch.pessimism, 0.0)
     visit_key, key = jax.random.split(key)
     starts = problem.starts[jnp.arange(ROWS) % len(problem.starts)].astype(PLAN)
-    found, _ = visited(network, backup.units, problem, rows, starts, backup.horizon, STEPS, visit_key)
+    found = problem.starts.astype(PLAN)
+    if not pieces:
+        found, _ = visited(network, backup.units, problem, rows, starts, backup.horizon, STEPS, visit_key)
     own = jnp.arange(ROWS) % 2 == 0
 
     def learn(critic: Critic, key: PRNGKey) -> tuple[Critic, None]:
         pick_key, own_key, follow_key, learn_key = jax.random.split(key, 4)
         recorded = states[jax.random.randint(pick_key, (ROWS,), 0, states.shape[0])]
-        x = jnp.where(own[:, None], found[jax.random.randint(own_key, (ROWS,), 0, ROWS)], recorded)
+        x = jnp.where(own[:, None], found[jax.random.randint(own_key, (ROWS,), 0, len(found))], recorded)
         segment = follow(
             backup.prior, backup.units, rows, x, rows.begun(ROWS), problem, backup.scale, STEPS, 0.0, False, follow_key
         )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ...spread import SPREADS
 from ...validation import Number, Switch, Whole, Word, declared, validate
 from .lagrangian import PENALTIES
 
@@ -17,12 +18,39 @@ class NetworkChoices:
     policy_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the policy")
     policy_layers: int = declared(Whole(1, 8), 2, "hidden layers of the policy")
     policy_rate: float = declared(Number(0, 1), 3e-4, "learning rate of the policy")
+    units: str = declared(
+        Word(SPREADS),
+        "deviation",
+        "in which units of the data networks see states: standard deviations, or those of the eight tenths in the "
+        "middle, where a few falls would make everything else look small",
+    )
     updates: int = declared(Whole(1, 100_000), 10, "updates of the policy per round")
     rounds: int = declared(
         Whole(1, 10_000), 1, "rounds per episode, and between two checks; multipliers of segments change once in each"
     )
     robust: bool = declared(
         Switch(), False, "whether the return is the mean over the nominal model and all samples; no is the paper's"
+    )
+    pieces: int = declared(
+        Whole(0, 100_000),
+        0,
+        "H: control steps for which models are followed from states that were visited, where they are not to be "
+        "trusted for whole episodes; what is found is taken T / H times; 0: whole episodes from initial states",
+    )
+    recent: float = declared(
+        Number(0, 1), 0.5, "share of those states from the last episodes, once there are any; the others are recorded"
+    )
+    radius: float = declared(
+        Number(0, 2),
+        0.0,
+        "how far, at first, actions may be from those of the last policy that proved itself: root mean square over "
+        "visited states, as a share of half their range; adapted after every episode; 0 sets no limit; needs pieces",
+    )
+    reserve_rate: float = declared(
+        Number(0, 1),
+        0.0,
+        "by which share of the budgets the bounds are lowered after an episode that cost more than every sample "
+        "foretold; they rise again by a tenth of that share after each that did not",
     )
     discount: float = declared(Number(0, 0.9999), 0.99, "of the critics, where there are any")
     critic_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the critics")

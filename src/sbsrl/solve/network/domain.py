@@ -9,15 +9,13 @@ import numpy as np
 from ..._jax import PLAN
 from ...costs import Aggregation
 from ...recorded_costs import beyond_budget
+from ...spread import LEAST, middle, spread
 from ...task import Task
 from ...transitions import Transitions
 from ...types import PRNGKey, State
 from .network_policy import Units
 
 __all__ = ["Domain", "domain_of"]
-
-LEAST_STD = 0.05
-"""What does not vary in the data is not divided by nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +38,13 @@ class Domain:
     """Of the task, if it has one."""
 
 
-def domain_of(task: Task) -> Domain:
-    """Of a task. States are seen in units of the offline data, where there are any."""
+def domain_of(task: Task, units: str) -> Domain:
+    """Of a task. States are seen in units of the offline data, where there are any: their spread of this kind."""
     data, size = task.prior.data, task.state_size
-    mean, std = (np.zeros(size), np.ones(size)) if data is None else (data.states.mean(0), data.states.std(0))
-    limits = (mean, std + LEAST_STD, np.array(task.action_low), np.array(task.action_high))
+    mean, scale = np.zeros(size), np.ones(size) + LEAST
+    if data is not None:
+        mean, scale = middle(data.states, units), spread(data.states, units)
+    limits = (mean, scale, np.array(task.action_low), np.array(task.action_high))
     return Domain(
         start=task.start,
         data=data,

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..._jax import PLAN
@@ -13,7 +14,7 @@ from ...types import PRNGKey, Scalar
 from .episodes import Totals, episodes, rows_of
 from .network_policy import Units
 
-__all__ = ["Forecast", "constraints", "cost_units", "forecast", "missing", "spread_starts", "summary"]
+__all__ = ["SMALLEST_UNIT", "Forecast", "constraints", "cost_units", "forecast", "missing", "spread_starts", "summary"]
 
 
 class Forecast(NamedTuple):
@@ -27,6 +28,10 @@ class Forecast(NamedTuple):
     """J_c(f^s)."""
     sampled_rewards: Float[Array, " S"]
     """J_r(f^s)."""
+
+    def times(self, factor: float) -> "Forecast":
+        """The same of an episode that has so many pieces as were looked at."""
+        return Forecast(*(part * np.float32(factor) for part in self))
 
 
 def summary(totals: Totals, each: int, nominal: int) -> Forecast:
@@ -70,16 +75,19 @@ def forecast(
     units: Units,
     problem: Problem,
     starts: Float[Array, "K dx"],
-    horizon: int,
+    steps: int,
     nominal: int,
     key: PRNGKey,
 ) -> Forecast:
-    """Of the policy as it will be played, from all but the last of these states on every sample, from those on mu."""
+    """Of so many steps of the policy as it will be played.
+
+    They begin at all but the last of these states on every sample, and at those on mu.
+    """
     each = starts.shape[0] - nominal
     rows = rows_of(problem, each, nominal, played=True)
     count = 0 if problem.samples is None else len(problem.samples)
     totals = episodes(
-        network, units, rows, spread_starts(starts, count, each, nominal), problem, horizon, 0.0, False, key
+        network, units, rows, spread_starts(starts, count, each, nominal), problem, steps, 0.0, False, key
     )
     return summary(totals, each if count else 0, nominal)
 

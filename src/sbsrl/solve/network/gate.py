@@ -1,6 +1,5 @@
 """The gate: what fresh samples say of a policy decides whether it may be played."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,12 +11,12 @@ import numpy as np
 from ...belief.protocol import Renewable
 from ...networks import Network
 from ...problem import Problem
-from ...starts import draw_starts
-from ...types import PRNGKey, State
+from ...types import PRNGKey
 from .forecast import Forecast, constraints, cost_units, forecast
 from .network_policy import Units
+from .outlook import Outlook
 
-__all__ = ["CLONED", "KEPT", "PASSED", "RESTING", "TRAINED", "TRIED", "Candidate", "Gate", "collapsed"]
+__all__ = ["CLONED", "COLLAPSE", "KEPT", "PASSED", "RESTING", "TRAINED", "TRIED", "Candidate", "Gate", "collapsed"]
 
 TRAINED, PASSED, CLONED, KEPT, RESTING, TRIED = 0, 1, 2, 3, 4, 5
 """Where the policy of an episode comes from: from training, from an earlier check that it passed, from the data, from
@@ -43,12 +42,10 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Asks samples that no training has seen, from initial states that it has not seen either."""
+    """Asks samples that no training has seen, from states that it has not begun at either."""
 
-    start: Callable[[PRNGKey], State]
-    """Draws an initial state."""
+    outlook: Outlook
     units: Units
-    horizon: int
     return_scale: float
     """The unit of J_r."""
     check_starts: int
@@ -57,10 +54,12 @@ class Gate:
     """What all safety constraints together are worth in a score."""
 
     def checked(self, problem: Problem, network: Network, key: PRNGKey) -> Forecast:
-        """What the samples say from fresh initial states."""
+        """What the samples say of an episode, from states that are drawn anew."""
         start_key, roll_key = jax.random.split(key)
-        starts = draw_starts(self.start, self.check_starts + CHECK_NOMINAL, start_key)
-        return forecast(network, self.units, problem, starts, self.horizon, CHECK_NOMINAL, roll_key)
+        nominal = max(CHECK_NOMINAL, self.check_starts // CHECK_NOMINAL)
+        starts = self.outlook.starts(problem, self.check_starts + nominal, start_key)
+        found = forecast(network, self.units, problem, starts, self.outlook.steps, nominal, roll_key)
+        return found.times(self.outlook.times)
 
     def _violation(self, problem: Problem, found: Forecast) -> float:
         """By how much the worst constraint is exceeded, in its own unit; 0 if none is, or there is none."""
@@ -92,7 +91,7 @@ class Gate:
 
 
 CHECK_NOMINAL = 4
-"""Initial states from which the nominal model is asked in a check."""
+"""States from which the nominal model is asked in a check, at least; else as many less than each sample."""
 COLLAPSE = 0.5
 """By how much the return falls, in its unit, when training has lost what the policy could do."""
 

@@ -2,9 +2,32 @@
 
 from collections.abc import Iterator
 
+from ...errors import UserError
 from ...task import Task
+from .choices import NetworkChoices
 
-__all__ = ["Uncertified"]
+__all__ = ["Uncertified", "check_pieces"]
+
+
+def check_pieces(task: Task, choices: NetworkChoices) -> None:
+    """Refuses pieces of episodes where nothing says where they begin, or what an episode of them costs."""
+    if choices.radius and not choices.pieces:
+        raise UserError(
+            f"radius={choices.radius:g} is measured over visited states, which are kept for pieces of episodes only: "
+            "set pieces, or radius=0."
+        )
+    if not choices.pieces:
+        return
+    if task.prior.data is None or not len(task.prior.data.states):
+        raise UserError(
+            f"pieces={choices.pieces} begins at recorded states, and the prior of {task.name} has no offline data: "
+            "give some with data=FILE, or use pieces=0."
+        )
+    if any(cost.aggregation != "sum" for cost in task.costs):
+        raise UserError(
+            f"{task.name} has a cost that is not summed over the episode, of which pieces of it do not tell; use "
+            "pieces=0."
+        )
 
 
 class Uncertified:

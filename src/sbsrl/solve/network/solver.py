@@ -18,12 +18,14 @@ from ..protocol import Solution
 from .backup import EVALUATED, RENEWED, Backup, Filtered, evaluate_prior, switched
 from .choices import NetworkChoices
 from .domain import Domain
-from .forecast import Forecast
-from .gate import CLONED, KEPT, PASSED, RESTING, TRAINED, TRIED, Candidate, Gate, collapsed
-from .improver import Improver, Listening, Trained, signal_units, weights_of
+from .forecast import SMALLEST_UNIT, Forecast
+from .gate import CLONED, COLLAPSE, KEPT, PASSED, RESTING, TRAINED, TRIED, Candidate, Gate, collapsed
+from .improver import OPTIMISER, Improver, Listening, Trained, signal_units, weights_of
 from .network_policy import NetworkPolicy, clone, constant
 from .offline import OfflinePhase, wanted
+from .outlook import added_to, nothing_visited, outlook_of, placed
 from .proven import added, best, is_newest, newest, played_again
+from .region import adapted, adapted_reserve, within
 from .segments import init_critic
 from .state import SolverState, init_state, pushed
 
@@ -45,7 +47,9 @@ class NetworkSolver:
         network = init_network(key, sizes, last=0.1)
         costs = len(self.domain.budgets)
         backup = init_critic(jax.random.fold_in(key, 2), len(units.mean), 2 + costs, chosen.critic_width)
-        return init_state(network, costs, self.improver.init(jax.random.fold_in(key, 1)), backup)
+        memory = self.improver.init(jax.random.fold_in(key, 1))
+        visited = nothing_visited(len(units.mean), chosen.pieces)
+        return init_state(network, costs, memory, backup, visited, chosen.radius)
 
     def prepare(self, problem: Problem, state: SolverState, key: PRNGKey) -> tuple[SolverState, Metrics]:
         """The offline phase: clones the behaviour, then improves it for as long as fresh samples agree that it does."""
@@ -54,8 +58,8 @@ class NetworkSolver:
         if data is not None:
             states, actions = (jnp.asarray(part, PLAN) for part in (data.states, data.actions))
             network = clone(state.network, self.domain.units, states, actions, self.choices.cloning_updates, clone_key)
-            state = state._replace(network=network, cloned=network, played=network)
-        problem = problem.demanding(jnp.zeros((), PLAN), problem.steps)
+            state = state._replace(network=network, cloned=network, played=network, reference=network)
+        problem = self._placed(problem.demanding(jnp.zeros((), PLAN), problem.steps), state, key)
         found = OfflinePhase(self.choices, self._gate, self._block).improved(problem, state, key)
         return found.state._replace(prior=found.state.network), {
             "offline_updates": found.blocks * self.choices.rounds * self.choices.updates,
@@ -89,6 +93,7 @@ class NetworkSolver:
         before included; if nothing passes, see `_instead`.
         """
         key = jax.random.fold_in(key, bool(problem.threshold > 0))  # an episode may be solved twice
+        problem = self._placed(self._reserved(problem, state), state, key)
         state = self._evaluated(problem, state, jax.random.fold_in(key, self.choices.checks + 3))
         begun, problem = state, self._switched(problem, state)
         kept = self._gate.candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
@@ -121,7 +126,7 @@ class NetworkSolver:
         if float(after.promised) - float(np.max(after.optimism)) > tried.earned:
             return solution, after
         again = jax.random.fold_in(key, self.choices.checks + 2)
-        problem = self._switched(problem, after)
+        problem = self._switched(self._placed(self._reserved(problem, after), after, again), after)
         chosen = self._gate.candidate(problem, tried.network, TRIED, again)
         return self._solution(problem, chosen, solution.metrics, after)
 
@@ -134,6 +139,7 @@ class NetworkSolver:
             played=chosen.network,
             origin=jnp.asarray(chosen.origin, jnp.int32),
             cleared=jnp.asarray(chosen.violation <= 0),
+            foretold=jnp.max(found.costs, axis=0) if len(found.costs) else state.foretold,
             promised=jnp.asarray(chosen.earned * self.domain.return_scale, PLAN),
         )
         metrics = {
@@ -142,6 +148,8 @@ class NetworkSolver:
             "predicted_return": float(found.reward),
             "multiplier": float(jnp.mean(state.multipliers)),
             "curiosity": float(state.curiosity),
+            "radius": float(state.radius),
+            "reserve": float(state.reserve),
         }
         if len(found.costs):
             metrics |= {"worst_sample": float(jnp.max(found.costs)), "mean_sample": float(jnp.mean(found.costs))}
@@ -167,12 +175,29 @@ class NetworkSolver:
         rounds = RENEWED if state.evaluated else EVALUATED
         states = jnp.asarray(self.domain.data.states, PLAN)
         backup, discount = self._backup(problem, state), self.choices.discount
-        critic = evaluate_prior(state.backup, backup, problem, state.network, states, discount, rounds, key)
+        critic = evaluate_prior(
+            state.backup, backup, problem, state.network, states, discount, rounds, bool(self.choices.pieces), key
+        )
         return state._replace(backup=critic, evaluated=jnp.ones((), bool))
 
     def _switched(self, problem: Problem, state: SolverState) -> Problem:
         """The problem in which episodes of models go over to the prior policy, where they are to."""
         return problem if problem.switch is None else switched(problem, self._backup(problem, state))
+
+    def _reserved(self, problem: Problem, state: SolverState) -> Problem:
+        """The problem with bounds that are lower by the reserve."""
+        if not self.choices.reserve_rate:
+            return problem
+        budgets = jnp.abs(jnp.asarray(self.domain.budgets, PLAN))
+        return problem.bounded(problem.bounds - state.reserve * budgets)
+
+    def _placed(self, problem: Problem, state: SolverState, key: PRNGKey) -> Problem:
+        """The problem with visited states to begin at, where models are followed for pieces of an episode."""
+        if not self.choices.pieces:
+            return problem
+        assert self.domain.data is not None  # other settings were refused
+        place_key = jax.random.fold_in(key, self.choices.checks + 4)
+        return placed(problem, state.visited, self.domain.data.states, self.choices.recent, place_key)
 
     def _best(self, problem: Problem, tried: list[Candidate]) -> Candidate | None:
         """Of those that pass, the one that samples promise most of; where information is demanded, the last one."""
@@ -209,17 +234,43 @@ class NetworkSolver:
         if episode.ended not in ("horizon", "terminated", "truncated"):
             return state
         earned = float(np.sum(episode.rewards))
-        state = state._replace(optimism=pushed(state.optimism, float(state.promised) - earned))
         costs = np.array(
             [total(episode.costs[:, i], how) for i, how in enumerate(self.domain.aggregations)], np.float32
         )
         budgets = np.array(self.domain.budgets, np.float32)
         little = budgets - np.float32(1 - self.choices.good) * np.abs(budgets)
+        if self.choices.pieces and self._shows_where(state, bool(np.all(costs <= little))):
+            state = state._replace(visited=added_to(state.visited, episode.states[:-1]))
+        if self.choices.reserve_rate and int(state.origin) in (TRAINED, KEPT):
+            over = (costs - np.asarray(state.foretold)) / np.maximum(np.abs(budgets), SMALLEST_UNIT)
+            state = state._replace(reserve=adapted_reserve(state.reserve, self.choices.reserve_rate, over))
+        if self.choices.radius:
+            state = self._moved(state, bool(np.all(costs <= little)), earned)
+        state = state._replace(optimism=pushed(state.optimism, float(state.promised) - earned))
         if is_newest(state.proven, state.played):
             return state._replace(proven=played_again(state.proven, costs, earned, little))
         if not bool(state.cleared) or int(state.origin) == RESTING or np.any(costs > little):
             return state
         return state._replace(proven=added(state.proven, state.played, costs, earned))
+
+    def _shows_where(self, state: SolverState, little: bool) -> bool:
+        """Whether an episode shows where policies come to that will be played.
+
+        One that failed and is not come back to shows where they do not: a body that fell lies there to the end.
+        """
+        return little or not self.choices.radius
+
+    def _moved(self, state: SolverState, little: bool, earned: float) -> SolverState:
+        """With the trust region about the policy that was played, if it did what was foretold; else a smaller one.
+
+        What was trained and not played is forgotten: the next policy begins where the last one proved itself.
+        """
+        if not bool(state.cleared) or int(state.origin) not in (TRAINED, KEPT):
+            return _begun_anew(state)
+        foretold = little and earned >= float(state.promised) - COLLAPSE * self.domain.return_scale
+        if int(state.origin) == TRAINED or not foretold:
+            state = state._replace(radius=adapted(state.radius, self.choices.radius, foretold))
+        return state._replace(reference=state.played) if foretold else _begun_anew(state)
 
     def _block(
         self,
@@ -249,11 +300,19 @@ class NetworkSolver:
                 curiosity=after.curiosity,
                 memory=memory,
             )
+            if self.choices.radius:
+                near = within(state.network, state.reference, self.domain.units, problem.starts, state.radius)
+                state = state._replace(network=near)
         return state, seen
 
     @property
     def _gate(self) -> Gate:
         chosen, domain = self.choices, self.domain
         return Gate(
-            domain.start, domain.units, domain.horizon, domain.return_scale, chosen.check_starts, chosen.safety_weight
+            outlook_of(domain, chosen), domain.units, domain.return_scale, chosen.check_starts, chosen.safety_weight
         )
+
+
+def _begun_anew(state: SolverState) -> SolverState:
+    """Training goes on from the last policy that proved itself."""
+    return state._replace(network=state.reference, moments=OPTIMISER.init(state.reference))

@@ -11,6 +11,7 @@ from ...networks import Network
 from ...types import Flag, Scalar
 from .gate import CLONED
 from .improver import OPTIMISER
+from .outlook import Visited
 from .proven import Proven, nothing_proven
 from .segments import Critic
 
@@ -46,13 +47,26 @@ class SolverState(NamedTuple):
     """Of the prior policy: used where episodes go over to it."""
     evaluated: Flag
     """Whether that has learned anything."""
+    visited: Visited
+    """States of the last episodes, where pieces begin."""
+    reference: Network
+    """The last policy that did what was foretold of it."""
+    radius: Scalar
+    """How far from it policies may act now."""
+    reserve: Scalar
+    """The share of every budget by which bounds are lower than the method demands, since episodes cost more than was
+    foretold."""
+    foretold: Float[Array, " k"]
+    """What the dearest sample said that the policy that was played would cost."""
 
 
 RECENT = 8
 """Episodes over which promises are compared with what was earned."""
 
 
-def init_state(network: Network, costs: int, memory: Any, backup: Critic) -> SolverState:
+def init_state(
+    network: Network, costs: int, memory: Any, backup: Critic, visited: Visited, radius: float
+) -> SolverState:
     """With a network that has learned nothing."""
     return SolverState(
         network=network,
@@ -70,6 +84,11 @@ def init_state(network: Network, costs: int, memory: Any, backup: Critic) -> Sol
         memory=memory,
         backup=backup,
         evaluated=jnp.zeros((), bool),
+        visited=visited,
+        reference=network,
+        radius=jnp.asarray(radius, PLAN),
+        reserve=jnp.zeros((), PLAN),
+        foretold=jnp.full(costs, jnp.inf, PLAN),
     )
 
 
