@@ -22,7 +22,15 @@ OFF = ("disable", "disabled", "off", "false", "0")
 """Values of MUJOCO_GL that forbid drawing."""
 PACKAGES = {"egl": "libegl1 libegl-mesa0 libgl1-mesa-dri", "osmesa": "libosmesa6"}
 """Of Debian and Ubuntu."""
-TRIAL = "from mujoco.{0} import GLContext; c = GLContext(8, 8); c.make_current(); c.free()"
+TRIAL = """
+import mujoco
+from mujoco.{0} import GLContext
+context = GLContext(8, 8)
+context.make_current()
+mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), 100).free()
+context.free()
+"""
+"""What a backend must be able to do: some say only here that they have no display."""
 PATIENCE = 60.0
 """Seconds that a trial may take."""
 
