@@ -60,10 +60,12 @@ def _missing(task: str, error: Exception) -> UserError:
 @contextmanager
 def _without_drawing() -> Iterator[None]:
     """While the libraries are loaded, they are told to look for no display, unless the user names a backend."""
-    given = "MUJOCO_GL" in os.environ
-    os.environ.setdefault("MUJOCO_GL", "disabled")
+    given = os.environ.get("MUJOCO_GL")
+    os.environ["MUJOCO_GL"] = given or "disabled"  # an empty one is none
     try:
         yield
     finally:
-        if not given:
+        if given is None:
             del os.environ["MUJOCO_GL"]
+        else:
+            os.environ["MUJOCO_GL"] = given
