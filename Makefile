@@ -2,21 +2,21 @@
 # make lint    format, lint and type checks                     make bench   ratios, measured side by side
 # make evidence  the experiments, for results/ (3 hours)        make theorems  the laboratory, for results/
 # make deep    the experiments with networks (4 hours)          make own     the examples, five seeds each (half an hour)
-# make lock    renew the locked versions
+# make lock    renew the locked versions                        make pictures  one of each task, for docs/tasks
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: env demo test lint bench evidence deep own theorems lock clean
+.PHONY: env demo test lint bench evidence deep own theorems pictures lock clean
 
 env: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sbsrl needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev,minari,mujoco,onnx]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev,minari,mujoco,onnx,video]'
 	touch $@
 
 demo: env
@@ -53,9 +53,12 @@ own: env
 theorems: env
 	$(BIN)/sbsrl reproduce theorems
 
+pictures: env
+	$(BIN)/python docs/tasks/draw.py
+
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/pip install --quiet --disable-pip-version-check '.[dev,minari,mujoco,onnx]'
+	build/lock/bin/pip install --quiet --disable-pip-version-check '.[dev,minari,mujoco,onnx,video]'
 	build/lock/bin/pip freeze --exclude sbsrl | sed 's/+cpu$$//' > requirements.lock  # any build of torch will do
 
 clean:

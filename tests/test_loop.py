@@ -215,7 +215,9 @@ def touched(monkeypatch):
     """All uses of the true pendulum, however a task connects to it."""
     opened = pendulum.open_system
     monkeypatch.setattr(Recorder, "calls", [])
-    monkeypatch.setattr(pendulum, "open_system", lambda: Recorder.calls.append(("open", None)) or Recorder(opened()))
+    monkeypatch.setattr(
+        pendulum, "open_system", lambda **kw: Recorder.calls.append(("open", None)) or Recorder(opened(**kw))
+    )
     tasks._build.cache_clear()
     yield Recorder.calls
     tasks._build.cache_clear()

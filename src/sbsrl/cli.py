@@ -159,7 +159,17 @@ def _no_arguments(parser: argparse.ArgumentParser) -> None:
 def _train(options: argparse.Namespace) -> int:
     asked = (options.task, options.method, options.seed, options.preset, changes(options))
     out: Path = options.out or default_folder(*asked[:3])
-    return _show(out, lambda terminal: begin(*asked, out, terminal))
+    if options.video is not None:
+        _check_video(options)
+    return _show(out, lambda terminal: begin(*asked, out, terminal), options)
+
+
+def _check_video(options: argparse.Namespace) -> None:
+    """Refuses what is wrong about the films that are wanted before hours were spent on the run."""
+    from .report.film import check_format, read_episodes  # noqa: PLC0415  (only who draws pays for it)
+
+    read_episodes(options.video)
+    check_format(options.video_format)
 
 
 def _resume(options: argparse.Namespace) -> int:
@@ -238,14 +248,17 @@ def _certify(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(folder: Path, run: Callable[[Terminal], Result]) -> int:
-    """Runs with a live display, then draws and sums up what happened."""
+def _show(folder: Path, run: Callable[[Terminal], Result], options: argparse.Namespace | None = None) -> int:
+    """Runs with a live display, then draws and sums up what happened; films it if the options say so."""
     console = Console()
     try:
         with Terminal(console) as terminal:
             result = run(terminal)
             terminal.describe("comparing with the oracle")
             _finish(console, result, folder)
+            if options and options.video is not None:
+                terminal.describe("filming")
+                _film(console, folder, options)
     except KeyboardInterrupt:
         if not (folder / "config.json").exists():
             raise
@@ -269,6 +282,19 @@ def _finish(console: Console, result: Result, folder: Path) -> None:
     console.print(summary_table(run.view(), perf_counter() - STARTED))
     for path in draw_pictures(result):
         console.print(f"picture: {path}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _film(console: Console, folder: Path, options: argparse.Namespace) -> None:
+    from .report.film import make_films  # noqa: PLC0415
+
+    def say(path: Path) -> None:
+        console.print(f"video: {path}", soft_wrap=True, highlight=False, markup=False)
+
+    try:
+        make_films(folder, options.video, options.video_format, say)
+    except UserError as error:
+        again = f"the run is complete; try once more with 'sbsrl plot {folder} --video {options.video}'"
+        raise UserError(f"{str(error).rstrip('.')}. There is no film, but {again}.") from error
 
 
 def _list(names: dict[str, str]) -> int:

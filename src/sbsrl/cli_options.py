@@ -13,8 +13,10 @@ from .own.settings import OwnSettings
 from .parts import PARTS
 from .settings import DEFAULT_PARTS, PRESETS, RunSettings, parse_setting
 
-__all__ = ["add_settings", "changes", "train_arguments"]
+__all__ = ["add_settings", "changes", "train_arguments", "video_arguments"]
 
+ENDS = "first,last"
+"""Which episodes are filmed if none are named."""
 SHORT = ("episodes", "budget", "cost", "data", "prior", "simulator")
 """Settings that have options of their own."""
 
@@ -31,7 +33,21 @@ def train_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings(parser, *SHORT)
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (runs/TASK-METHOD-sSEED)")
     parser.add_argument("--preset", default="cpu", help=f"one of {', '.join(PRESETS)} (cpu)")
+    video_arguments(parser)
     parser.epilog = "\n\n".join(_setting_sections())
+
+
+def video_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which films are wanted."""
+    parser.add_argument(
+        "--video",
+        nargs="?",
+        const=ENDS,
+        metavar="EPISODES",
+        help=f"play episodes of the finished run once more and film them, such as 0,5,last ({ENDS}); of a system of "
+        "your own: only a simulation that draws itself",
+    )
+    parser.add_argument("--video-format", default="", metavar="FORMAT", help="mp4 or gif (the first that is installed)")
 
 
 def add_settings(parser: argparse.ArgumentParser, *short: str) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from .atomic import write_atomically
-from .cli_options import add_settings, changes
+from .cli_options import add_settings, changes, video_arguments
 from .errors import UserError
 from .own.system import is_own
 from .report.terminal import episode_line, evaluation_table
@@ -36,16 +36,29 @@ def plot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="a run folder")
     parser.add_argument("--episode", type=int, metavar="N", help="which one (the last)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to (DIR/episode-N.png)")
+    video_arguments(parser)
 
 
 def run_plot(options: argparse.Namespace) -> int:
-    """Draws an episode."""
+    """Draws an episode, or films some."""
     from .report.trajectory import draw_episode  # noqa: PLC0415
 
+    if options.video is not None:
+        return _film(options)
     look = look_at(options.folder, options.episode)
     out: Path = options.out or options.folder / f"episode-{look.record.episode}.png"
     write_atomically(out, draw_episode(look))
     Console().print(str(out), soft_wrap=True, highlight=False, markup=False)
+    return 0
+
+
+def _film(options: argparse.Namespace) -> int:
+    from .report.film import make_films  # noqa: PLC0415
+
+    if options.episode is not None or options.out is not None:
+        raise UserError("--episode and --out are for a picture; say --video 3 for a film of episode 3, in DIR/videos.")
+    say = partial(Console().print, soft_wrap=True, highlight=False, markup=False)
+    make_films(options.folder, options.video, options.video_format, lambda path: say(str(path)))
     return 0
 
 

@@ -1,5 +1,6 @@
 """The CMDP (section 3 of the paper) as the learner may know it: what to learn, at what cost, from what prior."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -81,8 +82,11 @@ class Task:
 
     A function that JAX can trace.
     """
-    open: Callable[[], gymnasium.Env] = declared(Function())
-    """Connects to the true system. The costs of a step are in `info["cost"]`: a number, or one per cost."""
+    open: Callable[..., gymnasium.Env] = declared(Function())
+    """Connects to the true system. The costs of a step are in `info["cost"]`: a number, or one per cost.
+
+    Where the system can be drawn, it takes a `render_mode` as Gymnasium does.
+    """
     prior: Prior = declared(Instance(Prior))
     signals: Signals | None = declared(Instance(Signals, optional=True), None)
     """Reward and costs where they are known functions; None: they must be learned."""
@@ -187,6 +191,14 @@ class Task:
                 f"what a step of {self.name} costs at most has shape {shape}; give an array with one number for each "
                 f"of the {len(self.costs)} costs."
             )
+
+    def connect(self, render_mode: str | None = None) -> gymnasium.Env:
+        """The true system; with a mode one that `render()` draws, if it can be drawn."""
+        if render_mode is None:
+            return self.open()
+        if "render_mode" not in inspect.signature(self.open).parameters:
+            raise UserError(f"{self.name} cannot be drawn: what opens it takes no render_mode.")
+        return self.open(render_mode=render_mode)
 
     @property
     def known_signals(self) -> KnownSignals:

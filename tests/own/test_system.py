@@ -236,3 +236,41 @@ def test_an_observation_that_is_no_numbers_is_a_fault():
 def test_a_step_before_the_first_reset_is_refused():
     with pytest.raises(gymnasium.error.ResetNeeded):
         dressed(Rig()).step(np.zeros(1))
+
+
+class Drawn(Rig):
+    """Draws itself, if it is told to."""
+
+    def __init__(self, render_mode=None):
+        super().__init__()
+        self.render_mode = render_mode
+
+    def render(self):
+        return np.full((4, 6, 3), len(self.sent), np.uint8)
+
+
+@pytest.mark.parametrize("thing", [Drawn, partial(Drawn, "rgb_array"), Drawn("rgb_array")])
+def test_a_system_that_draws_itself_is_passed_through(thing):
+    """A class, a factory that knows the mode already, and an environment that was made with it."""
+    env = system(thing).open(render_mode="rgb_array")
+    env.reset(seed=1)
+    env.step(np.zeros(1))
+    np.testing.assert_array_equal(env.render(), np.full((4, 6, 3), 1))
+
+
+def test_one_of_gymnasium_is_made_with_the_mode():
+    env = OwnSystem("gymnasium:InvertedPendulum-v5", OwnSettings()).open(render_mode="rgb_array")
+    env.reset(seed=1)
+    assert env.render().std() > 1
+    env.close()
+
+
+@pytest.mark.parametrize("thing", [Rig, partial(Drawn, None), SimpleNamespace(reset=reset, step=step)])
+def test_one_that_does_not_is_refused_and_closed(thing):
+    limits = {"action_low": (-1.0,), "action_high": (1.0,), "state_names": ("p", "v")}
+    with pytest.raises(UserError, match="cannot be drawn: it takes no render_mode='rgb_array'"):
+        system(thing, **limits).open(render_mode="rgb_array")
+
+
+def test_without_a_mode_nothing_is_told_of_one():
+    assert system(Drawn).open().render_mode is None

@@ -12,6 +12,7 @@ from PIL import Image
 from sbsrl.report import scene
 from sbsrl.report.charts import UNSAFE
 from sbsrl.report.scene import car_outlines, draw, film, frame_times
+from sbsrl.tasks.pictures import race_car as pictures
 
 COSTS = [[9.0, 0.0], [5.0, 7.0], [0.0, 1.0]]
 """The second sample is the dearest, and more so from the second initial state."""
@@ -91,9 +92,9 @@ def test_a_car_lies_about_its_place_and_points_ahead(heading):
     place, ahead = np.array([0.3, -0.7]), np.array([np.cos(heading), np.sin(heading)])
     outline = car_outlines(place[None], np.array([heading]))[0] - place
     along, across = outline @ ahead, outline @ np.array([-ahead[1], ahead[0]])
-    assert (along.max(), along.min()) == (pytest.approx(scene.LENGTH / 2), pytest.approx(-scene.LENGTH / 2))
+    assert (along.max(), along.min()) == (pytest.approx(pictures.LENGTH / 2), pytest.approx(-pictures.LENGTH / 2))
     front, back = across[along > 0.9 * along.max()], across[along < 0.9 * along.min()]
-    assert np.ptp(front) < np.ptp(back) == pytest.approx(scene.WIDTH)
+    assert np.ptp(front) < np.ptp(back) == pytest.approx(pictures.BREADTH)
     np.testing.assert_allclose(across.mean(), 0, atol=1e-12)
 
 

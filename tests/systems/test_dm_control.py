@@ -1,7 +1,5 @@
 """The control suite behind the boundary: the same physics, rewards and costs as asked directly."""
 
-import sys
-
 import gymnasium
 import jax
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 
 from sbsrl.behaviours import record
 from sbsrl.errors import UserError
-from sbsrl.systems.dm_control import DMControlEnv
 from sbsrl.tasks import make_task
 from sbsrl.tasks import rwrl_cartpole as rwrl
 
@@ -82,9 +79,3 @@ def test_its_behaviour_swings_and_crosses_the_edge():
     assert data.costs.sum() > 0
     assert data.rewards.sum() > 50
     assert data.states[:, 1].max() > 0.9
-
-
-def test_without_dm_control_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "dm_control", None)
-    with pytest.raises(UserError, match=r"pip install 'sbsrl\[mujoco\]'"):
-        DMControlEnv("cartpole", "swingup", rwrl.off_the_middle, 1000)

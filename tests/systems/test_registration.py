@@ -3,11 +3,14 @@
 import subprocess
 import sys
 import warnings
+from contextlib import closing
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common.env_checker import check_env as check_for_sb3
 
 from sbsrl.errors import UserError
 from sbsrl.systems.registration import ENVIRONMENTS, register
@@ -41,9 +44,62 @@ def test_the_same_seed_and_actions_give_the_same_episode(env):
     np.testing.assert_array_equal(play(), play())
 
 
-def test_there_are_no_pictures():
-    with pytest.raises(UserError, match="render_mode 'human'"):
+@pytest.fixture(params=ENVIRONMENTS)
+def drawn(request):
+    env = gymnasium.make(request.param, render_mode="rgb_array")
+    yield env
+    env.close()
+
+
+def test_every_task_can_be_drawn(drawn):
+    """As Gymnasium wants it, and the picture of a later step is another one."""
+    assert drawn.metadata["render_modes"] == ["rgb_array"]
+    assert drawn.metadata["render_fps"] > 0
+    drawn.reset(seed=3)
+    first = drawn.render()
+    assert first.dtype == np.uint8
+    assert first.ndim == 3
+    assert first.shape[2] == 3
+    assert first.std() > 5  # something is in it
+    for _ in range(3):
+        drawn.step(drawn.action_space.high)
+    assert not np.array_equal(drawn.render(), first)
+
+
+def test_drawing_changes_nothing(drawn):
+    """Observations, rewards and costs are those of an environment that is not drawn."""
+
+    def play(env, look):
+        found = [env.reset(seed=5)[0]]
+        for i in range(4):
+            look(env)
+            observation, reward, *_, info = env.step(env.action_space.low * (-1) ** i)
+            found.append(np.array([*observation, reward, *np.atleast_1d(info["cost"])]))
+        return found
+
+    with closing(gymnasium.make(drawn.spec.id)) as plain:
+        expected = play(plain, lambda env: None)
+    for a, b in zip(play(drawn, lambda env: env.render()), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_with_a_mode_it_passes_the_checkers_too(drawn):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the test above tells which warnings there are
+        check_env(drawn.unwrapped)
+        check_for_sb3(drawn.unwrapped)
+
+
+def test_other_modes_are_refused():
+    with pytest.raises(UserError, match="no render_mode 'human' of this system; it has rgb_array"):
         gymnasium.make("sbsrl/Pendulum-v0", render_mode="human")
+
+
+def test_without_a_mode_nothing_is_drawn_and_before_a_reset_there_is_nothing_to_draw(env):
+    with closing(gymnasium.make(env.spec.id, render_mode="rgb_array")) as drawn, pytest.raises(ResetNeeded):
+        drawn.unwrapped.render()
+    env.reset(seed=0)
+    assert env.unwrapped.render() is None
 
 
 def test_registering_again_changes_nothing():

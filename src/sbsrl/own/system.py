@@ -1,5 +1,6 @@
 """A user's system, opened and dressed: observations as vectors, all costs of a step in `info["cost"]`."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..errors import UserError
 from ..systems.faults import FAILURES, Fault, describe
+from ..systems.graphics import offer_backend
 from .names import GYMNASIUM, find, is_local
 from .plain import PlainEnv, as_pair
 from .settings import OwnSettings
@@ -31,23 +33,35 @@ class OwnSystem:
     spec: str
     settings: OwnSettings
 
-    def open(self, watched: Callable[[Env], Env] = lambda env: env) -> "DressedEnv":
-        """Connects to it. Nothing is reset. A bystander may be put between the system and its dress."""
-        return DressedEnv(watched(self._bare()), Sources.of(self.settings))
+    def open(self, watched: Callable[[Env], Env] = lambda env: env, render_mode: str | None = None) -> "DressedEnv":
+        """Connects to it. Nothing is reset. A bystander may be put between the system and its dress.
 
-    def _bare(self) -> Env:
+        With a mode, the system is one that draws itself; a UserError says if it does not.
+        """
+        env = self._bare(render_mode)
+        if render_mode is not None and env.render_mode != render_mode:
+            env.close()
+            raise UserError(
+                f"the system {self.spec} cannot be drawn: it takes no render_mode='{render_mode}', as environments of "
+                "Gymnasium do that draw themselves."
+            )
+        return DressedEnv(watched(env), Sources.of(self.settings))
+
+    def _bare(self, render_mode: str | None) -> Env:
+        if render_mode is not None:
+            offer_backend()  # for what is drawn with MuJoCo; others ignore it
         if self.spec.startswith(GYMNASIUM):
-            return self._registered(self.spec.removeprefix(GYMNASIUM))
-        return self._made(find(self.spec, "system"))
+            return self._registered(self.spec.removeprefix(GYMNASIUM), render_mode)
+        return self._made(find(self.spec, "system"), render_mode)
 
-    def _registered(self, identity: str) -> Env:
+    def _registered(self, identity: str, render_mode: str | None) -> Env:
         limit = {"max_episode_steps": self.settings.steps} if self.settings.steps else {}
         try:
-            return gymnasium.make(identity, disable_env_checker=True, **limit)
+            return gymnasium.make(identity, disable_env_checker=True, render_mode=render_mode, **limit)
         except FAILURES as error:
             raise UserError(f"gymnasium.make('{identity}') failed: {describe(error)}.") from error
 
-    def _made(self, thing: Any) -> Env:
+    def _made(self, thing: Any, render_mode: str | None) -> Env:
         """An environment of what was found: itself, a pair of functions, or what a factory makes of nothing."""
         if isinstance(thing, gymnasium.Env):
             return _Kept(thing)
@@ -60,18 +74,26 @@ class OwnSystem:
                 "that makes one, or a pair of functions reset(rng), step(x, a, rng)."
             )
         try:
-            made = thing()
+            made = thing(render_mode=render_mode) if _takes_mode(thing, render_mode) else thing()
         except FAILURES as error:
             raise UserError(f"the factory {self.spec} raised {describe(error)}.") from error
         if callable(made) and not isinstance(made, gymnasium.Env) and as_pair(made) is None:
             raise UserError(f"the factory {self.spec} made a {type(made).__name__}, which is no environment.")
-        return made if isinstance(made, gymnasium.Env) else self._made(made)
+        return made if isinstance(made, gymnasium.Env) else self._made(made, render_mode)
 
     @property
     def found_again(self) -> bool:
         """Whether another process can find all of it."""
         words = (self.spec, *(source for _, source in self.settings.costs), self.settings.reward)
         return not any(map(is_local, (*words, self.settings.simulator, self.settings.fallback)))
+
+
+def _takes_mode(factory: Callable[..., Any], render_mode: str | None) -> bool:
+    """Whether a mode is asked for, and the factory can be told."""
+    try:
+        return render_mode is not None and "render_mode" in inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # some do not say what they take
+        return False
 
 
 class _Kept(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -119,6 +119,16 @@ class SignalEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return np.concatenate([y, earned, info["cost"][self._costs]]), reward, terminated, truncated, info
 
 
+def _connector(system: OwnSystem, learned: tuple[int, ...]) -> Callable[..., gymnasium.Env[Any, Any]]:
+    """What opens the system, with the signals that are learned: 0 is the reward, i the cost i - 1."""
+
+    def connect(render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
+        env = system.open(render_mode=render_mode)
+        return SignalEnv(env, 0 in learned, [i - 1 for i in learned if i > 0]) if learned else env
+
+    return connect
+
+
 def make_own_task(
     system: OwnSystem, knowledge: Knowledge, budgets: tuple[float, ...], data: Transitions | None
 ) -> Task:
@@ -129,7 +139,6 @@ def make_own_task(
     known = _agreed(system, knowledge, traced_signals(system, points))
     joined = knowledge.belief == "gp"
     learned = tuple(i for i, each in enumerate(known) if each is None) if joined else ()
-    inner = [i - 1 for i in learned if i > 0]
     names = ("reward", *(name for name, _ in settings.costs))
     states = (*shape.state_names, *(f"{names[i]} of the step" for i in learned))
     fallback = None
@@ -144,7 +153,7 @@ def make_own_task(
         horizon=shape.horizon,
         costs=settings.priced(budgets),
         start=_starts(knowledge, len(learned)),
-        open=lambda: SignalEnv(system.open(), 0 in learned, inner) if learned else system.open(),
+        open=_connector(system, learned),
         prior=Prior(
             name=knowledge.source[:60] or "made",
             informative=True,

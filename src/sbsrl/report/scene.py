@@ -16,6 +16,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import MultipleLocator
 from PIL import Image
 
+from ..tasks.pictures.race_car import car_outlines
 from ..tasks.race_car import GOAL_RADIUS, OBSTACLE_RADIUS, OBSTACLES, START
 from .canvas import plt, png
 from .charts import UNSAFE
@@ -186,18 +187,6 @@ class _Group:
         self._faint.set_segments(list(self._others[:, : until + 1]))
         self._trails.set_segments(list(self._own[:, : until + 1]))
         self._cars.set_verts(list(car_outlines(self._own[:, cars], self._headings[:, cars])))
-
-
-LENGTH, WIDTH = 0.19, 0.095
-"""Of a drawn car, in metres. The car that is computed with is a point."""
-
-
-def car_outlines(places: Float[np.ndarray, "r 2"], headings: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r 6 2"]:
-    """Rectangles about these places, whose front is narrower."""
-    along = LENGTH / 2 * np.array([-1.0, 0.4, 1.0, 1.0, 0.4, -1.0])
-    across = WIDTH / 2 * np.array([1.0, 1.0, 0.5, -0.5, -1.0, -1.0])
-    c, s = np.cos(headings)[:, None], np.sin(headings)[:, None]
-    return places[:, None] + np.stack([along * c - across * s, along * s + across * c], axis=-1)
 
 
 def _ground(axes: Axes, moment: Moment) -> None:

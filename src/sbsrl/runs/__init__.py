@@ -8,12 +8,14 @@ from .folder import RunFolder
 from .load import load
 from .look import look_at, look_at_last
 from .prior import make_prior
+from .replay import Replay, replays
 from .train import Halted, Result, train
 from .view import RunView
 
 __all__ = [
     "Finding",
     "Halted",
+    "Replay",
     "Result",
     "RunFolder",
     "RunView",
@@ -26,6 +28,7 @@ __all__ = [
     "look_at",
     "look_at_last",
     "make_prior",
+    "replays",
     "resume",
     "train",
 ]

@@ -31,6 +31,7 @@ from ..systems.deadline import within
 from ..systems.episode import Guard, Played, run_episode
 from ..systems.faults import FAILURES, STEP_TIMEOUT, stop
 from ..transitions import Transitions
+from ..types import PRNGKey
 from ..validation import Kind, Numbers, kinds
 from .system import CLOSE_TIMEOUT
 
@@ -39,6 +40,7 @@ __all__ = [
     "Asked",
     "FirstEpisodes",
     "asked_of",
+    "first_seed",
     "joined",
     "opened_system",
     "projected",
@@ -143,6 +145,15 @@ def _value(changes: Mapping[str, Any], name: str, kind: Kind, default: Any, grou
     return kind.parse(name, value) if isinstance(value, Text) else kind.read(name, value)
 
 
+def _first_key(seed: int, number: int) -> PRNGKey:
+    return jax.random.fold_in(jax.random.key(seed), 2**30 + number)
+
+
+def first_seed(seed: int, number: int) -> int:
+    """Of the reset of the cautious episode with this number, counted from 0, of a run with this seed."""
+    return seed_of(_first_key(seed, number))
+
+
 class FirstEpisodes:
     """Cautious episodes on an opened system, each of which knows how the ones before it went."""
 
@@ -168,7 +179,7 @@ class FirstEpisodes:
         An episode that is cut short because too much of a budget is in use ends with the safe action, if one is known.
         """
         shape, costs, floors = self._asked.shape, self._asked.costs, self._floors()
-        key = jax.random.fold_in(jax.random.key(self._seed), 2**30 + len(self._before))
+        key = _first_key(self._seed, len(self._before))
         strong = strength([_quiet(costs, each) for each in self._before]) if unrest is None else unrest
         share = Share(costs, floors)
         policy = Cautious(self._base, shape.action_low, shape.action_high, share, strong, seed_of(key))

@@ -15,13 +15,14 @@ from ..loop import concluded
 from ..record import Record
 from ..systems.episode import Guard, Interrupted, Played, ResetFault, run_episode
 from ..transitions import nothing_played
+from ..types import PRNGKey
 from ..validation import Whole
 from .folder import RunFolder
 from .load import load
 from .system import LazySystem
 from .train import Halted, Result, certified
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "evaluation_turn"]
 
 EVALUATION = 2**31 - 5
 """Folded into the seed of a run this gives the randomness of evaluations: no episode has this number."""
@@ -60,6 +61,12 @@ def evaluate(
     return found
 
 
+def evaluation_turn(key: PRNGKey, line: int, number: int) -> Turn:
+    """An evaluated episode of the run with this key: its randomness depends on its line in the ledger."""
+    reset, rollout = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, EVALUATION), line))
+    return Turn(number, int(jax.random.bits(reset)) >> 1, rollout)
+
+
 class _Evaluation:
     """Episodes of one policy, kept in the folder of its run."""
 
@@ -82,10 +89,8 @@ class _Evaluation:
 
     def _turn(self) -> Turn:
         records = self._folder.records()
-        key = jax.random.fold_in(jax.random.fold_in(self._learner.key, EVALUATION), len(records))
-        reset, rollout = jax.random.split(key)
         number = 1 + max((record.episode for record in records), default=-1)
-        return Turn(number, int(jax.random.bits(reset)) >> 1, rollout)
+        return evaluation_turn(self._learner.key, len(records), number)
 
     def _played(self, turn: Turn) -> Played:
         task = self._experiment.task

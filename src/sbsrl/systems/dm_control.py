@@ -1,19 +1,22 @@
 """Tasks of the DeepMind Control Suite, MuJoCo in C, as environments with a cost."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
-from ..errors import UserError
 from .actions import read_action
+from .camera import Camera, View
+from .drawable import check_mode, drawing_metadata
+from .physics import load_suite
 
 __all__ = ["DMControlEnv"]
 
 Vector = Float[np.ndarray, " n"]
+FIRST = View(camera="fixed")
+"""A camera that the suite gave most of its models."""
 
 
 class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
@@ -22,9 +25,8 @@ class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     The observation is all that the task observes, flattened in its order. `cost(physics)` is charged after each of
     the suite's steps. Episodes have a fixed length; nothing terminates. `pose(physics, random)` puts the body where
     episodes begin, if that is not where the suite does. The randomness of an episode is that of `reset(seed)`.
+    Pictures are taken from `view`.
     """
-
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (Gymnasium's own declaration)
 
     def __init__(
         self,
@@ -34,9 +36,16 @@ class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         steps: int,
         repeat: int = 1,
         pose: Callable[[Any, np.random.RandomState], None] | None = None,
+        view: View = FIRST,
+        render_mode: str | None = None,
     ) -> None:
         """`steps` of the suite are an episode, of which an action takes `repeat`."""
-        self._env, self._cost, self._repeat, self._steps = _load(domain, task), cost, repeat, steps
+        self._name = f"{domain} {task}"
+        suite = load_suite(self._name)
+        self._env, self._cost, self._repeat, self._steps = suite.load(domain, task), cost, repeat, steps
+        self.metadata = drawing_metadata(1 / (repeat * self._env.control_timestep()))
+        self.render_mode, self._view = check_mode(render_mode, self.metadata), view
+        self._camera: Camera | None = None
         self._pose = pose
         spec = self._env.action_spec()
         self.action_space = gymnasium.spaces.Box(spec.minimum, spec.maximum, dtype=np.float64)
@@ -68,20 +77,22 @@ class DMControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._done += self._repeat
         return _flat(now.observation), reward, False, self._done >= self._steps, {"cost": cost}
 
+    def render(self) -> UInt8[np.ndarray, "h w 3"] | None:
+        """A picture of the physics; None where no mode was asked for."""
+        if self.render_mode is None:
+            return None
+        if not self._begun:
+            raise gymnasium.error.ResetNeeded("call reset() before the first render().")
+        physics = self._env.physics
+        if self._camera is None:
+            self._camera = Camera(physics.model.ptr, self._view, self._name)
+        return self._camera.picture(physics.data.ptr)
+
     def close(self) -> None:
+        if self._camera is not None:
+            self._camera.close()
+            self._camera = None
         self._env.close()
-
-
-def _load(domain: str, task: str) -> Any:
-    os.environ.setdefault("MUJOCO_GL", "disabled")  # nothing is drawn, and looking for a display takes time
-    try:
-        from dm_control import suite  # noqa: PLC0415  (an extra: only who uses it needs it)
-    except ImportError as error:
-        raise UserError(
-            f"the task {domain} {task} needs MuJoCo and dm-control ({error}); install them with "
-            "pip install 'sbsrl[mujoco]'."
-        ) from None
-    return suite.load(domain, task)
 
 
 def _flat(observation: Any) -> Vector:

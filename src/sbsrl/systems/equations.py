@@ -9,13 +9,14 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, UInt32, UInt64
+from jaxtyping import Array, Float, UInt8, UInt32, UInt64
 
 from .._jax import EXACT
 from ..errors import UserError
 from ..task import Equations
 from ..types import PRNGKey, Scalar, State
 from .actions import read_action
+from .drawable import Drawing, check_mode, drawing_metadata
 
 __all__ = ["EquationsEnv"]
 
@@ -43,24 +44,28 @@ class EquationsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         horizon: int | None = None,
         state_limits: tuple[float, ...] | None = None,
         render_mode: str | None = None,
+        drawing: Drawing | None = None,
     ) -> None:
-        """`state_limits` are r_i such that |x_i| <= r_i, infinite where nothing bounds a state."""
-        if render_mode is not None:
-            raise UserError(f"equations have no render_mode '{render_mode}'; leave it out.")
-        self.render_mode = None
+        """`state_limits` are r_i such that |x_i| <= r_i, infinite where nothing bounds a state.
+
+        Only with a drawing there is a `render_mode`.
+        """
+        self.metadata = self.metadata if drawing is None else drawing_metadata(drawing.rate)
+        self.render_mode, self._drawing = check_mode(render_mode, self.metadata), drawing
         limits = _limits(len(equations.noise), state_limits)
         self.observation_space = gymnasium.spaces.Box(-limits, limits, dtype=np.float64)
         self.action_space = gymnasium.spaces.Box(np.array(low, float), np.array(high, float), dtype=np.float64)
         self._start, self._horizon = equations.start, horizon
         self._parameters, self._program = _split((equations.step, equations.signals))
         self._x: State | None = None
+        self._seen: list[Vector] = []
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
         """Draws x_0. All randomness of the episode comes from `seed`, without one from the generator of the last."""
         super().reset(seed=seed)
         number = int(self.np_random.integers(2**63)) if seed is None else seed % 2**64
         (self._x, self._key), self._t = _true_start(self._start, np.uint64(number)), 0
-        return np.array(self._x), {}
+        return self._observed(), {}
 
     def step(self, action: Any) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         """One step of the equations, with the noise of its own that seed and number of the step decide."""
@@ -71,7 +76,22 @@ class EquationsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._t += 1
         charged = np.array(costs)
         info = {"cost": float(charged[0]) if charged.size == 1 else charged}
-        return np.array(self._x), float(reward), False, self._t == self._horizon, info
+        return self._observed(), float(reward), False, self._t == self._horizon, info
+
+    def render(self) -> UInt8[np.ndarray, "h w 3"] | None:
+        """A picture of the state; None where no mode was asked for."""
+        if self.render_mode is None or self._drawing is None:
+            return None
+        if not self._seen:
+            raise gymnasium.error.ResetNeeded("call reset() before the first render().")
+        return self._drawing.draw(np.array(self._seen))
+
+    def _observed(self) -> Vector:
+        """The state; what was seen of an episode is kept if it is to be drawn."""
+        x = np.array(self._x)
+        if self.render_mode is not None:
+            self._seen = [*self._seen, x] if self._t else [x]
+        return x.copy()
 
 
 def _limits(size: int, state_limits: tuple[float, ...] | None) -> Vector:

@@ -11,11 +11,13 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
 from .._jax import EXACT
-from ..errors import UserError
 from .actions import read_action
+from .camera import Camera, View
+from .drawable import check_mode, drawing_metadata
+from .physics import load_mujoco
 from .point_places import HAZARD_RADIUS, Places, draw_goal, draw_places, observation
 
 __all__ = ["GOAL_RADIUS", "REACHED", "SUBSTEPS", "TIMESTEP", "PointRobotEnv"]
@@ -26,6 +28,7 @@ GOAL_RADIUS, REACHED = 0.3, 1.0
 MOVING = 0.05
 """m/s beyond which a vase moves."""
 VASE_SIZE, VASE_SINK = 0.1, 4e-5
+TASK, ABOVE = "go-to-goal", View("above", size=(320, 320))
 ROBOT_ONLY = 'contype="2" conaffinity="2"'
 """The robot slides: it meets vases, and not the floor, on which it could only rub."""
 Vector = Float[np.ndarray, " n"]
@@ -34,10 +37,11 @@ Vector = Float[np.ndarray, " n"]
 class PointRobotEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     """The robot, with so many hazards and vases. An action is held for `repeat` steps; rewards and costs add up."""
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (Gymnasium's own declaration)
-
-    def __init__(self, hazards: int, vases: int, steps: int, repeat: int) -> None:
-        self._mujoco = _mujoco()
+    def __init__(self, hazards: int, vases: int, steps: int, repeat: int, render_mode: str | None = None) -> None:
+        self._mujoco = load_mujoco(TASK)
+        self.metadata = drawing_metadata(1 / (TIMESTEP * SUBSTEPS * repeat))
+        self.render_mode = check_mode(render_mode, self.metadata)
+        self._camera: Camera | None = None
         self._model = self._mujoco.MjModel.from_xml_string(_scene(hazards, vases))
         self._data = self._mujoco.MjData(self._model)
         self._hazards, self._vases, self._steps, self._repeat = hazards, vases, steps, repeat
@@ -119,18 +123,21 @@ class PointRobotEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         felt = [*data.sensor("acceleration").data[:2], *data.sensor("velocity").data[:2], data.sensor("turn").data[2]]
         return np.asarray(observation(self.places, jnp.asarray(felt, EXACT)), np.float64)
 
+    def render(self) -> UInt8[np.ndarray, "h w 3"] | None:
+        """A picture from above; None where no mode was asked for."""
+        if self.render_mode is None:
+            return None
+        if self._done < 0:
+            raise gymnasium.error.ResetNeeded("call reset() before the first render().")
+        if self._camera is None:
+            self._camera = Camera(self._model, ABOVE, TASK)
+        return self._camera.picture(self._data)
+
     def close(self) -> None:
         self._done = -1
-
-
-def _mujoco() -> Any:
-    try:
-        import mujoco  # noqa: PLC0415  (an extra: only who uses it needs it)
-    except ImportError as error:
-        raise UserError(
-            f"the task go-to-goal needs MuJoCo ({error}); install it with pip install 'sbsrl[mujoco]'."
-        ) from None
-    return mujoco
+        if self._camera is not None:
+            self._camera.close()
+            self._camera = None
 
 
 def _scene(hazards: int, vases: int) -> str:
@@ -150,15 +157,19 @@ def _scene(hazards: int, vases: int) -> str:
     return f"""
 <mujoco>
   <option timestep="{TIMESTEP}" integrator="implicitfast"/>
-  <visual><global offwidth="640" offheight="640"/></visual>
+  <visual>
+    <global offwidth="640" offheight="640"/>
+    <headlight ambient="0.4 0.4 0.4" diffuse="0.1 0.1 0.1" specular="0 0 0"/>
+  </visual>
   <default><geom condim="6" density="1"/></default>
   <asset>
     <texture name="grid" type="2d" builtin="checker" rgb1="0.9 0.9 0.9" rgb2="0.8 0.8 0.8" width="256" height="256"/>
     <material name="grid" texture="grid" texrepeat="10 10"/>
   </asset>
   <worldbody>
-    <light pos="0 0 6" dir="0 0 -1" directional="true"/>
-    <camera name="above" pos="0 0 6.2" euler="0 0 0" fovy="45"/>
+    <light pos="0 0 6" dir="0.2 0.3 -1" directional="true" diffuse="0.5 0.5 0.5" specular="0 0 0"
+           castshadow="false"/>
+    <camera name="above" pos="0 0 5.8" euler="0 0 0" fovy="45"/>
     <geom name="floor" type="plane" size="3 3 0.1" material="grid"/>
     <body name="robot" pos="0 0 0.1">
       <joint name="x" type="slide" axis="1 0 0" damping="0.01"/>

@@ -62,10 +62,8 @@ def given_files(task: Task, prior: str, data: str, settings: Any) -> Given:
 
 
 def open_system(task: str, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
-    """Connects to the true system of the task of that name, as Gymnasium does for its own ids. It has no pictures."""
-    if render_mode is not None:
-        raise UserError(f"the environment of {task} has no render_mode '{render_mode}'; leave it out.")
-    return make_task(task).open()
+    """Connects to the true system of the task of that name, as Gymnasium does for its own ids."""
+    return make_task(task).connect(render_mode)
 
 
 @lru_cache(maxsize=16)

@@ -5,11 +5,13 @@ with dt = 0.05, two substeps per control step, 50 control steps, starting at res
 """
 
 import math
+from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, UInt8
 
 from .._jax import EXACT
 from ..archive import read_arrays
@@ -18,6 +20,7 @@ from ..kernels import FiniteRank, Product, SquaredExponential
 from ..model import Signals
 from ..numerics import cos, sin
 from ..prior import GPPrior, Prior
+from ..systems.drawable import Drawing
 from ..systems.equations import EquationsEnv
 from ..task import Equations, Limits, Task
 from ..transitions import Transitions
@@ -155,9 +158,16 @@ LOW, HIGH, HORIZON = (-1.0,), (1.0,), 50
 INPUTS = (math.inf, 1.0, 1.0, math.inf, math.inf, 1.0)
 
 
-def open_system() -> EquationsEnv:
-    """The true cartpole."""
-    return EquationsEnv(EQUATIONS, LOW, HIGH, HORIZON)
+def open_system(render_mode: str | None = None, limit: float = 1.5) -> EquationsEnv:
+    """The true cartpole; pictures show `limit` as what it must not exceed."""
+
+    def picture(states: Float[np.ndarray, "t 5"]) -> UInt8[np.ndarray, "h w 3"]:
+        from .pictures.cartpole import draw  # noqa: PLC0415  (only who draws needs Pillow)
+
+        return draw(states, limit)
+
+    drawing = Drawing(picture, 1 / (SUBSTEPS * DT))
+    return EquationsEnv(EQUATIONS, LOW, HIGH, HORIZON, render_mode=render_mode, drawing=drawing)
 
 
 def make(prior: Prior = PRIORS["offline"], budgets: tuple[float, ...] = (1.5,)) -> Task:
@@ -170,7 +180,7 @@ def make(prior: Prior = PRIORS["offline"], budgets: tuple[float, ...] = (1.5,)) 
         horizon=HORIZON,
         costs=(Cost("farthest from the middle |p| (m)", budgets[0], "statewise"),),
         start=reset,
-        open=open_system,
+        open=partial(open_system, limit=budgets[0]),
         prior=prior,
         signals=SIGNALS,
         equations=EQUATIONS,

@@ -214,7 +214,7 @@ def make(prior: Prior, budgets: tuple[float, ...], settings: GoToGoalSettings = 
         horizon=STEPS // REPEAT,
         costs=(Cost("steps in hazards or with vases", budgets[0], limits=(0.0, float(REPEAT))),),
         start=start,
-        open=lambda: PointRobotEnv(hazards, vases, STEPS, REPEAT),
+        open=lambda render_mode=None: PointRobotEnv(hazards, vases, STEPS, REPEAT, render_mode),
         prior=prior,
         known=KnownSignals(reward=progress) if known else KnownSignals(),
         structure=STRUCTURE if known else None,

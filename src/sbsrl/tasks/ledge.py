@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, UInt8
 
 from .._jax import EXACT
 from ..costs import Cost
@@ -23,6 +23,7 @@ from ..kernels import FiniteRank, Kernel, Linear, Tanh
 from ..model import Signals
 from ..policies import Parameters, PolicyClass
 from ..prior import GPPrior, Prior
+from ..systems.drawable import Drawing
 from ..systems.equations import EquationsEnv
 from ..task import Equations, Limits, Task
 from ..types import Action, Input, PRNGKey, Scalar, State
@@ -135,6 +136,18 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 SIGNALS = Signals(step_reward, step_costs)
+LEDGE, RATE = 1.0, 2.0
+"""Where the ledge is; steps per second of a film, for this sled has no clock."""
+
+
+def picture(states: Float[np.ndarray, "t 1"]) -> UInt8[np.ndarray, "h w 3"]:
+    """The sled before the ledge."""
+    from .pictures.ledge import draw  # noqa: PLC0415  (only who draws needs Pillow)
+
+    return draw(states, LEDGE)
+
+
+DRAWING = Drawing(picture, RATE)
 
 
 def make(prior: Prior = PRIORS["slope"], budgets: tuple[float, ...] = (1.6,), sled: Sled | None = None) -> Task:
@@ -152,7 +165,9 @@ def make(prior: Prior = PRIORS["slope"], budgets: tuple[float, ...] = (1.6,), sl
         horizon=HORIZON,
         costs=(Cost("steps beyond the ledge", budgets[0], "sum", (0.0, 1.0)),),
         start=reset,
-        open=lambda: EquationsEnv(equations, (-1.0,), (1.0,), HORIZON),
+        open=lambda render_mode=None: EquationsEnv(
+            equations, (-1.0,), (1.0,), HORIZON, render_mode=render_mode, drawing=DRAWING
+        ),
         prior=prior,
         signals=SIGNALS,
         equations=equations,

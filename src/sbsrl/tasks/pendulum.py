@@ -6,10 +6,12 @@ two substeps per control step, 50 control steps, starting at rest and hanging.
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, UInt8
 
 from .._jax import EXACT
 from ..costs import Cost
@@ -17,6 +19,7 @@ from ..kernels import SquaredExponential
 from ..model import Signals
 from ..numerics import cos, sin
 from ..prior import GPPrior, Prior
+from ..systems.drawable import Drawing
 from ..systems.equations import EquationsEnv
 from ..task import Equations, Limits, Task
 from ..types import Action, Index, PRNGKey, Scalar, State
@@ -131,9 +134,16 @@ LOW, HIGH, HORIZON = (-1.0,), (1.0,), 50
 INPUTS = (1.0, 1.0, MAX_SPEED, 1.0)
 
 
-def open_system() -> EquationsEnv:
-    """The true pendulum."""
-    return EquationsEnv(EQUATIONS, LOW, HIGH, HORIZON)
+def open_system(render_mode: str | None = None, limit: float = 6.0) -> EquationsEnv:
+    """The true pendulum; pictures show `limit` as what it must not exceed."""
+
+    def picture(states: Float[np.ndarray, "t 3"]) -> UInt8[np.ndarray, "h w 3"]:
+        from .pictures.pendulum import draw  # noqa: PLC0415  (only who draws needs Pillow)
+
+        return draw(states, limit)
+
+    drawing = Drawing(picture, 1 / (SUBSTEPS * DT))
+    return EquationsEnv(EQUATIONS, LOW, HIGH, HORIZON, render_mode=render_mode, drawing=drawing)
 
 
 def make(prior: Prior = PRIORS["simulator"], budgets: tuple[float, ...] = (6.0,)) -> Task:
@@ -146,7 +156,7 @@ def make(prior: Prior = PRIORS["simulator"], budgets: tuple[float, ...] = (6.0,)
         horizon=HORIZON,
         costs=(Cost("fastest turn |omega| (rad/s)", budgets[0], "statewise", (0.0, MAX_SPEED)),),
         start=reset,
-        open=open_system,
+        open=partial(open_system, limit=budgets[0]),
         prior=prior,
         signals=SIGNALS,
         equations=EQUATIONS,

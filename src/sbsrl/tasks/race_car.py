@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, UInt8
 
 from .._jax import EXACT
 from ..costs import Cost
@@ -22,6 +23,7 @@ from ..model import KnownSignals, Signals
 from ..policy import Metrics
 from ..prior import Prior
 from ..structure import CostStructure, Structure
+from ..systems.drawable import Drawing
 from ..systems.equations import EquationsEnv
 from ..systems.runge_kutta import runge_kutta
 from ..task import Equations, Task
@@ -290,6 +292,14 @@ class RaceCarSettings:
         validate(self, "task.")
 
 
+def picture(states: Float[np.ndarray, "t 45"]) -> UInt8[np.ndarray, "h w 3"]:
+    """The track from above."""
+    from .pictures.race_car import Track, draw  # noqa: PLC0415  (only who draws needs Pillow)
+
+    return draw(states[:, NEWEST], Track(OBSTACLES, OBSTACLE_RADIUS, GOAL_RADIUS))
+
+
+DRAWING = Drawing(picture, RATE)
 DYNAMICS = {"sticky": (sticky, sticky_step), "ghost": (ghost, ghost_step)}
 NAMES = (
     *(f"{name}[{t}]" for t in range(1 - FRAMES, 1) for name in ("p_x", "p_y", "sin", "cos", "v_x", "v_y", "omega")),
@@ -338,7 +348,9 @@ def make(prior: Prior, budgets: tuple[float, ...], settings: RaceCarSettings = U
         horizon=HORIZON,
         costs=(Cost("kinetic energy in obstacles (J)", budgets[0]),),
         start=reset,
-        open=lambda: EquationsEnv(equations, LOW, HIGH, HORIZON),
+        open=lambda render_mode=None: EquationsEnv(
+            equations, LOW, HIGH, HORIZON, render_mode=render_mode, drawing=DRAWING
+        ),
         prior=prior,
         known=KnownSignals(costs=smooth_costs if settings.cost == "known" else None),
         structure=STRUCTURE,

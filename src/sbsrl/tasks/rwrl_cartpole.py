@@ -17,11 +17,14 @@ from ..policy import Metrics
 from ..prior import Prior
 from ..structure import Structure
 from ..systems import suite_cartpole
+from ..systems.camera import View
 from ..systems.dm_control import DMControlEnv
 from ..task import Equations, Task
 from ..types import Action, PRNGKey, Scalar, State
 
 STEPS, REPEAT, EDGE = 1000, 4, 0.25
+HEIGHT = 1.0
+"""Of the rail, in metres."""
 LOW, HIGH = (-1.0,), (1.0,)
 NAMES = ("p", "cos th", "sin th", "v", "omega")
 
@@ -117,9 +120,12 @@ def pump(key: PRNGKey) -> Pump:
     return Pump(jax.random.uniform(key, (7,), EXACT, jnp.asarray(LEAST), jnp.asarray(MOST)))
 
 
-def open_system() -> DMControlEnv:
+VIEW = View("fixed", marks=((-EDGE, 0.0, HEIGHT), (EDGE, 0.0, HEIGHT)))
+
+
+def open_system(render_mode: str | None = None) -> DMControlEnv:
     """The true cartpole."""
-    return DMControlEnv("cartpole", "swingup", off_the_middle, STEPS, REPEAT)
+    return DMControlEnv("cartpole", "swingup", off_the_middle, STEPS, REPEAT, view=VIEW, render_mode=render_mode)
 
 
 PRIORS = {"data": Prior("data", informative=True)}

@@ -17,6 +17,7 @@ import numpy as np
 from .._jax import EXACT
 from ..costs import Cost
 from ..prior import Prior
+from ..systems.camera import View
 from ..systems.dm_control import DMControlEnv
 from ..systems.joint_limits import joints_beyond
 from ..task import Task
@@ -75,9 +76,14 @@ def standing(physics: Any, random: np.random.RandomState) -> None:
         physics.data.qpos[7:] = angles
 
 
-def open_system() -> DMControlEnv:
+VIEW = View(body="torso", distance=3.2, azimuth=130.0, elevation=-12.0)
+
+
+def open_system(render_mode: str | None = None) -> DMControlEnv:
     """The true humanoid."""
-    return DMControlEnv("humanoid", "walk", joints_beyond(LIMITS), STEPS, pose=standing)
+    return DMControlEnv(
+        "humanoid", "walk", joints_beyond(LIMITS), STEPS, pose=standing, view=VIEW, render_mode=render_mode
+    )
 
 
 @lru_cache

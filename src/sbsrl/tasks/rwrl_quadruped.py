@@ -16,6 +16,7 @@ import numpy as np
 from .._jax import EXACT
 from ..costs import Cost
 from ..prior import Prior
+from ..systems.camera import View
 from ..systems.dm_control import DMControlEnv
 from ..systems.joint_limits import joints_beyond
 from ..task import Task
@@ -56,9 +57,14 @@ LOWEST = 0.3
 """Metres from which a free height is looked for."""
 
 
-def open_system() -> DMControlEnv:
+VIEW = View(body="torso", distance=3.2, azimuth=130.0, elevation=-22.0)
+
+
+def open_system(render_mode: str | None = None) -> DMControlEnv:
     """The true quadruped."""
-    return DMControlEnv("quadruped", "run", joints_beyond(JOINTS), STEPS, pose=upright)
+    return DMControlEnv(
+        "quadruped", "run", joints_beyond(JOINTS), STEPS, pose=upright, view=VIEW, render_mode=render_mode
+    )
 
 
 @lru_cache
