@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from ._jax import PLAN
 from .types import PRNGKey
 
-__all__ = ["Layer", "Network", "apply", "apply_members", "cheap_silu", "init_network"]
+__all__ = ["Layer", "Network", "apply", "apply_members", "cheap_silu", "equal", "init_network", "of_last_inputs"]
 
 
 class Layer(NamedTuple):
@@ -66,3 +66,18 @@ def apply_members(networks: Network, x: Float[Array, "n i"] | Float[Array, "M n 
 def _affine(layer: Layer, x: Float[Array, "n i"] | Float[Array, "M n i"]) -> Float[Array, "M n o"]:
     products = jnp.einsum("ni,mio->mno" if x.ndim == 2 else "mni,mio->mno", x, layer.weights)
     return products + layer.bias[:, None]
+
+
+def equal(one: Network, other: Network) -> bool:
+    """Whether two networks of one shape are the same."""
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+
+def of_last_inputs(slopes: Network, count: int) -> Network:
+    """Slopes by the weights of so many inputs, the last ones, and zeros in the place of all others."""
+    weights = slopes[0].weights
+    inputs = weights.shape[-2]
+    chosen = (jnp.arange(inputs) >= inputs - count)[:, None]
+    zeros: Network = jax.tree.map(jnp.zeros_like, slopes)
+    return zeros[0]._replace(weights=jnp.where(chosen, weights, 0)), *zeros[1:]

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from ..runs.study import Arm
 
-__all__ = ["BINDING", "WORLDS", "World", "arm", "oracle", "oracle_of", "with_prior", "world_of"]
+__all__ = ["ALL", "BINDING", "BODIES", "WORLDS", "World", "arm", "oracle", "oracle_of", "with_prior", "world_of"]
 
 
 class World(NamedTuple):
@@ -18,6 +18,16 @@ class World(NamedTuple):
     episodes: int
     wanted: float
     """The normalised return that the final policy is to have."""
+    judged: int = 64
+    """Initial states over which the true mean cost of every policy is taken."""
+    sooper: tuple[tuple[str, Any], ...] = ()
+    """What its pessimism and optimism are here."""
+
+    @property
+    def has_oracle(self) -> bool:
+        """Whether the task's equations are known, so that returns can be compared with those of a policy that is
+        trained on them; else they are compared with the behaviour's."""
+        return self.task not in {each.task for each in BODIES.values()}
 
 
 WORLDS = {
@@ -28,16 +38,23 @@ WORLDS = {
         World("cartpole", "rwrl-cartpole", (), "pump:300", 30, 0.9),
     )
 }
+BODIES = {
+    world.name: world
+    for world in (
+        World("quadruped", "rwrl-quadruped", (), "trot:40", 20, 1.03, 4, (("pessimism", 0.0), ("optimism", 0.0))),
+        World("humanoid", "rwrl-humanoid", (), "stand:40", 20, 1.05, 4, (("pessimism", 0.002), ("optimism", 0.0))),
+        World("go to goal", "go-to-goal", (), "driver:100", 20, 1.5, 16, (("pessimism", 0.002), ("optimism", 0.1))),
+    )
+}
+"""Simulations without equations: 1 is what the behaviour of the data earns."""
+ALL = {**WORLDS, **BODIES}
 BINDING = WORLDS["race car, obstacles only cost"]
 """Where whoever earns most costs too much."""
-
-JUDGED = 64
-"""Initial states over which the true mean cost of every policy is taken."""
 
 
 def arm(label: str, world: World, method: str = "sbsrl", **changes: Any) -> Arm:
     """A method in a world. `data` may be given as behaviour and episodes, like that of the world."""
-    usual = {"data": world.data, "episodes": world.episodes, "judged": JUDGED}
+    usual = {"data": world.data, "episodes": world.episodes, "judged": world.judged}
     return Arm(label, world.task, method, (*world.changes, *{**usual, **changes}.items()))
 
 
@@ -56,7 +73,7 @@ FEW = 25
 
 def world_of(compared: Arm) -> World:
     """In which world it is."""
-    found = [w for w in WORLDS.values() if w.task == compared.task and set(w.changes) <= set(compared.changes)]
+    found = [w for w in ALL.values() if w.task == compared.task and set(w.changes) <= set(compared.changes)]
     return found[0]
 
 

@@ -43,7 +43,10 @@ def read_searched(name: str) -> Searched:
 
 
 class Linear(eqx.Module):
-    """a = clip(W z + b + hand), z the standardised observation, clipped as well."""
+    """a = clip(W z + b + hand), z the standardised observation, clipped as well.
+
+    A clock at the end of the observation is not looked at.
+    """
 
     mean: Float[Array, " dx"]
     spread: Float[Array, " dx"]
@@ -53,15 +56,31 @@ class Linear(eqx.Module):
     high: Float[Array, " da"]
     unsteadiness: Scalar
     """Standard deviation of the hand, as a share of half the action range."""
+    memory: float = MEMORY
+    """Of the hand, per control step. Who clones a behaviour whose hand has one learns wrong gains: states show what the
+    hand did, and so foretell what it does."""
 
     @classmethod
     def of(
-        cls, searched: Searched, low: tuple[float, ...], high: tuple[float, ...], vigour: Scalar, unsteadiness: Scalar
+        cls,
+        searched: Searched,
+        low: tuple[float, ...],
+        high: tuple[float, ...],
+        vigour: Scalar,
+        unsteadiness: Scalar,
+        memory: float = MEMORY,
     ) -> "Linear":
         """The policy of a file, whose weights are multiplied by its vigour."""
         mean, spread, weights, offset = (jnp.asarray(part, EXACT) for part in searched[:4])
         return cls(
-            mean, spread, vigour * weights, offset, jnp.asarray(low, EXACT), jnp.asarray(high, EXACT), unsteadiness
+            mean,
+            spread,
+            vigour * weights,
+            offset,
+            jnp.asarray(low, EXACT),
+            jnp.asarray(high, EXACT),
+            unsteadiness,
+            memory,
         )
 
     def init(self) -> Float[Array, " da"]:
@@ -76,6 +95,8 @@ class Linear(eqx.Module):
 @eqx.filter_jit
 def _act(policy: Linear, x: State, hand: Float[Array, " da"], key: PRNGKey) -> tuple[Action, Float[Array, " da"]]:
     shaken = jax.random.normal(key, hand.shape, EXACT) * (policy.high - policy.low) / 2
-    hand = MEMORY * hand + policy.unsteadiness * jnp.sqrt(1 - MEMORY**2) * shaken
+    memory = policy.memory
+    hand = memory * hand + policy.unsteadiness * np.sqrt(1 - memory**2) * shaken
+    x = x[: len(policy.mean)]
     z = jnp.clip((x - policy.mean) / policy.spread, -FARTHEST, FARTHEST)
     return jnp.clip(policy.weights @ z + policy.offset + hand, policy.low, policy.high), hand

@@ -7,7 +7,8 @@ joints, height of the head, 12 places of hands and feet, 3 of the torso's direct
 27 velocities of root and joints.
 """
 
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -17,14 +18,19 @@ import numpy as np
 from .._jax import EXACT
 from ..costs import Cost
 from ..prior import Prior
+from ..structure import CostStructure, Structure
 from ..systems.camera import View
+from ..systems.clock import AT_FIRST, Clocked, advanced
+from ..systems.clock import NAMES as CLOCK_NAMES
 from ..systems.dm_control import DMControlEnv
-from ..systems.joint_limits import joints_beyond
+from ..systems.joint_limits import excesses, joints_beyond
 from ..task import Task
-from ..types import PRNGKey
+from ..types import PRNGKey, State
+from ..validation import Whole, declared, validate
 from .linear_behaviour import Linear, Searched, read_searched
 
-STEPS = 1000
+STEPS, SECONDS = 1000, 0.025
+"""Of an episode, and of a step."""
 SIDES = ("right", "left")
 LEG = {"hip_x": (-25.0, 5.0), "hip_z": (-60.0, 35.0), "hip_y": (-110.0, 20.0), "knee": (-160.0, 2.0)}
 LIMITS = {
@@ -79,11 +85,31 @@ def standing(physics: Any, random: np.random.RandomState) -> None:
 VIEW = View(body="torso", distance=3.2, azimuth=130.0, elevation=-12.0)
 
 
+@dataclass(frozen=True)
+class HumanoidSettings:
+    """What the humanoid observes."""
+
+    clock: int = declared(
+        Whole(0, STEPS),
+        0,
+        "control steps in which a clock goes round that is observed as well, so that a policy may move in a rhythm; 0: "
+        "the paper's observation, which has none",
+    )
+
+    def __post_init__(self) -> None:
+        validate(self, "task.")
+
+
 def open_system(render_mode: str | None = None) -> DMControlEnv:
     """The true humanoid."""
     return DMControlEnv(
         "humanoid", "walk", joints_beyond(LIMITS), STEPS, pose=standing, view=VIEW, render_mode=render_mode
     )
+
+
+def open_clocked(clock: int, render_mode: str | None = None) -> Clocked:
+    """The same with a clock."""
+    return Clocked(open_system(render_mode), clock)
 
 
 @lru_cache
@@ -95,40 +121,84 @@ def searched() -> Searched:
 def stand(key: PRNGKey) -> Linear:
     """A linear-quadratic regulator that keeps the balance, with a hand that is more or less steady."""
     unsteadiness = jax.random.uniform(key, (), EXACT, *UNSTEADINESS)
-    return Linear.of(searched(), LOW, HIGH, jnp.ones((), EXACT), unsteadiness)
+    return Linear.of(searched(), LOW, HIGH, jnp.ones((), EXACT), unsteadiness, memory=0.0)
 
 
-UNSTEADINESS = (0.02, 0.1)
+UNSTEADINESS = (0.05, 0.15)
 PRIORS = {"data": Prior("data", informative=True)}
 BEHAVIOURS = {"stand": stand}
+SETTINGS, USUAL = HumanoidSettings, HumanoidSettings()
 PRESETS = {
     "cpu": {
         "prior": "data",
         "budget": 100.0,
-        "tightening": 10.0,
+        "tightening": 60.0,
         "exploration_threshold": 0.0,
         "data": "stand:40:0",
         "episodes": 30,
         "belief": "ensemble",
         "solver": "gradient",
         "method.samples": 10,
-        "gradient.segment": 25,
+        "task.clock": 20,
+        "solver.policy_layers": 0,
+        "solver.steered": 2,
+        "solver.policy_rate": 1e-3,
+        "solver.pieces": 100,
+        "solver.recent": 0.75,
+        "solver.radius": 0.03,
+        "solver.trust": 0.0,
+        "solver.robust": True,
+        "solver.rounds": 3,
+        "solver.good": 0.9,
+        "solver.check_starts": 64,
+        "gradient.segment": 50,
+        "gradient.each": 4,
+        "gradient.nominal": 20,
+        "gradient.unsteadiness": 0.02,
+        "ensemble.noisy": "training",
+        "ensemble.kappa": 0.25,
+        "ensemble.kappa_least": 0.25,
+        "ensemble.adapted": False,
+        "ensemble.test_steps": 100,
     },
 }
 """What the task sets, by preset; `cpu` holds for all."""
 
 
-def make(prior: Prior, budgets: tuple[float, ...]) -> Task:
-    """The task."""
+LIMITED = tuple(joint for joint in JOINTS if joint in LIMITS)
+COST_STRUCTURE = CostStructure(
+    tuple(NAMES.index(name) for name in (*LIMITED, *(f"rate of {joint}" for joint in LIMITED))),
+    features=excesses([LIMITS[joint] for joint in LIMITED], SECONDS),
+)
+"""The limits of the joints are known; what costs is learned."""
+
+
+def timed_start(key: PRNGKey) -> State:
+    """The same beginnings, with the clock."""
+    return jnp.concatenate([searched().start(key), jnp.asarray(AT_FIRST, EXACT)])
+
+
+@lru_cache
+def ticking(period: int) -> Structure:
+    """Only the clock is known: the same object for the same period."""
+    body = len(NAMES)
+    return Structure(tuple(range(body)), lambda x, a, new: jnp.concatenate([new, advanced(x[body:], period)]))
+
+
+def make(prior: Prior, budgets: tuple[float, ...], settings: HumanoidSettings = USUAL) -> Task:
+    """The task, with or without a clock."""
+    clock = settings.clock
     return Task(
         name="rwrl-humanoid",
-        state_names=NAMES,
+        state_names=(*NAMES, *CLOCK_NAMES) if clock else NAMES,
         action_low=LOW,
         action_high=HIGH,
         horizon=STEPS,
         costs=(Cost("steps with a joint beyond its limits", budgets[0], limits=(0.0, 1.0)),),
-        start=searched().start,
-        open=open_system,
+        start=timed_start if clock else searched().start,
+        open=partial(open_clocked, clock) if clock else open_system,
+        structure=ticking(clock) if clock else None,
+        cost_structure=COST_STRUCTURE,
         prior=prior,
         behaviours=BEHAVIOURS,
         simulated=True,

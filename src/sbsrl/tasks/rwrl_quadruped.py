@@ -16,14 +16,16 @@ import numpy as np
 from .._jax import EXACT
 from ..costs import Cost
 from ..prior import Prior
+from ..structure import CostStructure
 from ..systems.camera import View
 from ..systems.dm_control import DMControlEnv
-from ..systems.joint_limits import joints_beyond
+from ..systems.joint_limits import excesses, joints_beyond
 from ..task import Task
 from ..types import PRNGKey
 from .linear_behaviour import Linear, Searched, read_searched
 
-STEPS = 1000
+STEPS, SECONDS = 1000, 0.02
+"""Of an episode, and of a step."""
 LEGS = ("front_left", "front_right", "back_right", "back_left")
 LIMITS = {"yaw": (-30.0, 30.0), "pitch": (0.0, 40.0), "knee": (-40.0, 30.0), "ankle": (-25.0, 35.0)}
 """Degrees: those of the model, less 20 on each side."""
@@ -86,17 +88,38 @@ PRESETS = {
     "cpu": {
         "prior": "data",
         "budget": 100.0,
-        "tightening": 10.0,
+        "tightening": 30.0,
         "exploration_threshold": 0.0,
         "data": "trot:40:0",
         "episodes": 30,
         "belief": "ensemble",
         "solver": "gradient",
         "method.samples": 10,
+        "solver.units": "quantiles",
+        "solver.pieces": 50,
+        "solver.recent": 0.75,
+        "solver.radius": 0.03,
+        "solver.trust": 120.0,
+        "solver.robust": True,
+        "solver.rounds": 3,
+        "solver.good": 0.9,
+        "solver.check_starts": 64,
         "gradient.segment": 25,
+        "gradient.each": 4,
+        "gradient.nominal": 20,
+        "gradient.unsteadiness": 0.05,
+        "ensemble.units": "quantiles",
+        "ensemble.noisy": "training",
+        "ensemble.kappa": 0.5,
+        "ensemble.adapted": False,
+        "ensemble.test_steps": 50,
     },
 }
 """What the task sets, by preset; `cpu` holds for all."""
+
+
+COST_STRUCTURE = CostStructure(tuple(range(2 * len(JOINTS))), features=excesses(list(JOINTS.values()), SECONDS))
+"""The limits of the joints, whose angles and rates come first in the state, are known; what costs is learned."""
 
 
 def make(prior: Prior, budgets: tuple[float, ...]) -> Task:
@@ -111,6 +134,7 @@ def make(prior: Prior, budgets: tuple[float, ...]) -> Task:
         start=searched().start,
         open=open_system,
         prior=prior,
+        cost_structure=COST_STRUCTURE,
         behaviours=BEHAVIOURS,
         simulated=True,
         safe_action=(0.0, 0.3, 0.0) * 4,

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 from ..._jax import PLAN
 from ...belief.protocol import Rows
 from ...networks import Network
-from ...optimisation import descend, usable
+from ...optimisation import descend
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
 from ..network.domain import Domain
@@ -179,7 +179,7 @@ def train_segments(
         x = jnp.where(over[:, None], spread_starts(starts, count, sizes.each, sizes.nominal), x)
         memory = anew(over, rows.begun(n), memory)
         slopes, segment = jax.grad(loss, has_aux=True)(network, critic.target, x, memory, loss_key)
-        network, moments = descend(OPTIMISER, usable(slopes), moments, network, rate)
+        network, moments = descend(OPTIMISER, sizes.trained(slopes), moments, network, rate)
         segment = jax.lax.stop_gradient(segment)
         critic = learn_values(critic, units, segment, code, cuts.discount, critic_key)
         return (network, moments, critic, segment.last, segment.memory, jnp.where(over, 0, part) + 1), None

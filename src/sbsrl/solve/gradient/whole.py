@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._jax import PLAN
-from ...networks import Network
+from ...networks import Network, of_last_inputs
 from ...optimisation import descend, usable
 from ...problem import Problem
 from ...starts import draw_starts
@@ -40,6 +40,13 @@ class Sizes(NamedTuple):
     """Whether the return is the mean over all models; else it is that of the nominal one, as in the paper."""
     steepest: float
     """The longest slope by a state of a row; 0 sets no limit."""
+    steered: int
+    """How many inputs of the policy its training is about; 0: all."""
+
+    def trained(self, slopes: Network) -> Network:
+        """What of the slopes is followed."""
+        found: Network = usable(of_last_inputs(slopes, self.steered) if self.steered else slopes)
+        return found
 
 
 def sizes_of(choices: GradientChoices, horizon: int) -> Sizes:
@@ -52,6 +59,7 @@ def sizes_of(choices: GradientChoices, horizon: int) -> Sizes:
         updates=choices.updates,
         robust=choices.robust,
         steepest=choices.steepest,
+        steered=choices.steered,
     )
 
 
@@ -128,7 +136,7 @@ def train(
         slopes, (seen, g, lacking) = jax.grad(loss, has_aux=True)(
             state.network, state.multipliers, state.curiosity, starts, key
         )
-        network, moments = descend(OPTIMISER, usable(slopes), state.moments, state.network, rate)
+        network, moments = descend(OPTIMISER, sizes.trained(slopes), state.moments, state.network, rate)
         kind, eta, limit = weights.kind, weights.multiplier_rate, weights.multiplier_limit
         multipliers = updated(kind, state.multipliers, g, eta, limit)
         curiosity = jnp.where(problem.threshold > 0, updated(kind, state.curiosity, lacking, eta, limit), 0)

@@ -16,7 +16,7 @@ class NetworkChoices:
     """The policy's network, how constraints enter its training, the gate, and the offline phase."""
 
     policy_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the policy")
-    policy_layers: int = declared(Whole(1, 8), 2, "hidden layers of the policy")
+    policy_layers: int = declared(Whole(0, 8), 2, "hidden layers of the policy; 0 is a linear one")
     policy_rate: float = declared(Number(0, 1), 3e-4, "learning rate of the policy")
     units: str = declared(
         Word(SPREADS),
@@ -44,13 +44,14 @@ class NetworkChoices:
         Number(0, 2),
         0.0,
         "how far, at first, actions may be from those of the last policy that proved itself: root mean square over "
-        "visited states, as a share of half their range; adapted after every episode; 0 sets no limit; needs pieces",
+        "visited states, as a share of half their range; adapted after every episode; what that policy really cost "
+        "more than is foretold of it is added to every forecast; 0 sets no limit; needs pieces",
     )
-    reserve_rate: float = declared(
-        Number(0, 1),
-        0.0,
-        "by which share of the budgets the bounds are lowered after an episode that cost more than every sample "
-        "foretold; they rise again by a tenth of that share after each that did not",
+    steered: int = declared(
+        Whole(0, 10_000),
+        0,
+        "trains only what the policy makes of so many numbers at the end of the state, a clock's, say: what it makes "
+        "of the others, its feedback, stays as it was cloned; 0 trains all",
     )
     discount: float = declared(Number(0, 0.9999), 0.99, "of the critics, where there are any")
     critic_width: int = declared(Whole(1, 4096), 64, "neurons per layer of the critics")

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..._jax import PLAN
-from ...networks import Network
+from ...networks import Network, equal
 
 __all__ = ["Best", "Proven", "added", "best", "is_newest", "newest", "nothing_proven", "played_again"]
 
@@ -53,8 +53,7 @@ def newest(proven: Proven) -> Network:
 
 def is_newest(proven: Proven, network: Network) -> bool:
     """Whether this is the policy that is come back to."""
-    pairs = zip(jax.tree.leaves(newest(proven)), jax.tree.leaves(network), strict=True)
-    return proven.any and all(np.array_equal(one, other) for one, other in pairs)
+    return proven.any and equal(newest(proven), network)
 
 
 class Best(NamedTuple):

@@ -2,8 +2,11 @@
 
 Pieces of episodes begin at states of earlier policies, and say something of a policy that would come to nearly the same
 ones. How near that must be is found out: the radius grows with every policy that does what was foretold of it, and
-shrinks with every one that does not.
+shrinks with every one that does not. And models are asked for differences only: what the reference really cost more
+than they say, its neighbours are believed to cost more as well.
 """
+
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,13 +19,26 @@ from ...networks import Network
 from ...types import Scalar
 from .network_policy import Units, act
 
-__all__ = ["adapted", "adapted_reserve", "difference", "within"]
+__all__ = ["Region", "after_another", "difference", "moved", "shortfall", "shrunk", "within"]
 
 GROWTH, SHRINKAGE = 1.25, 0.5
 """By which the radius is multiplied after a policy that did what was foretold, and after one that did not."""
-LARGEST = 2.0
-"""No two actions are farther apart than their whole range, in halves of it."""
+LARGEST, SMALLEST = 2.0, 0.1
+"""No two actions are farther apart than their whole range, in halves of it; the radius is never below this share of the
+first one."""
 HALVINGS = 12
+
+
+class Region(NamedTuple):
+    """Where policies may be."""
+
+    reference: Network
+    """The last policy that did what was foretold of it."""
+    radius: Scalar
+    """How differently from it others may act: root mean square, as a share of half the actions' range."""
+    costs: Float[Array, " k"]
+    """What it really cost, the mean over its episodes; at first those of the data that it is a clone of."""
+    episodes: Scalar
 
 
 def difference(one: Network, other: Network, units: Units, states: Float[Array, "n dx"]) -> Scalar:
@@ -33,41 +49,45 @@ def difference(one: Network, other: Network, units: Units, states: Float[Array, 
 
 
 @eqx.filter_jit
-def within(network: Network, reference: Network, units: Units, states: Float[Array, "n dx"], radius: Scalar) -> Network:
-    """The network itself if it is that near to the reference, else the farthest found between the two that is."""
-    states = states.astype(PLAN)
+def within(network: Network, region: Region, units: Units, states: Float[Array, "n dx"]) -> Network:
+    """The network itself if it is within the region, else the farthest found on the way to it that is."""
+    states, reference = states.astype(PLAN), region.reference
 
     def between(share: Scalar) -> Network:
         mixed: Network = jax.tree.map(lambda old, new: old + share * (new - old), reference, network)
         return mixed
 
+    def near(one: Network) -> Array:
+        return difference(one, reference, units, states) <= region.radius
+
     def halve(limits: tuple[Scalar, Scalar], _: None) -> tuple[tuple[Scalar, Scalar], None]:
         low, high = limits
         middle = (low + high) / 2
-        near = difference(between(middle), reference, units, states) <= radius
-        return (jnp.where(near, middle, low), jnp.where(near, high, middle)), None
+        inside = near(between(middle))
+        return (jnp.where(inside, middle, low), jnp.where(inside, high, middle)), None
 
     (share, _), _ = jax.lax.scan(halve, (jnp.zeros((), PLAN), jnp.ones((), PLAN)), None, HALVINGS)
-    share = jnp.where(difference(network, reference, units, states) <= radius, 1.0, share)
-    return between(share.astype(PLAN))
+    return between(jnp.where(near(network), 1.0, share).astype(PLAN))
 
 
-MISSES, MOST_RESERVE, TOLERANCE = 0.1, 0.8, 0.1
-"""Share of the episodes that may cost more than was foretold, in the long run; the largest reserve, and by how much an
-episode may cost more and yet be as foretold, as shares of the budget."""
+def shortfall(region: Region, foretold: Float[Array, " k"]) -> Float[Array, " k"]:
+    """By how much more the reference really costs than is foretold of it, if it does."""
+    return jnp.maximum(region.costs - foretold, 0)
 
 
-def adapted_reserve(reserve: Scalar, rate: float, over: Float[np.ndarray, " k"]) -> Scalar:
-    """The reserve after an episode whose costs exceeded the dearest sample's by so many budgets (adaptive conformal).
-
-    It grows by rate (1 - alpha) if that is more than is tolerated of any of them, and else falls by rate alpha: while
-    it stays within its limits, a share alpha of the episodes is missed in the long run.
-    """
-    missed = bool(np.any(over > TOLERANCE))
-    return jnp.asarray(np.clip(float(reserve) + rate * (missed - MISSES), 0, MOST_RESERVE), PLAN)
+def after_another(region: Region, costs: Float[np.ndarray, " k"]) -> Region:
+    """After another episode of the reference."""
+    episodes = float(region.episodes) + 1
+    mean = np.asarray(region.costs) + (costs - np.asarray(region.costs)) / np.float32(episodes)
+    return region._replace(costs=jnp.asarray(mean, PLAN), episodes=jnp.asarray(episodes, PLAN))
 
 
-def adapted(radius: Scalar, first: float, foretold: bool) -> Scalar:
-    """The radius after an episode of a new policy, between a tenth of the first one and as far as actions go."""
-    after = float(radius) * (GROWTH if foretold else SHRINKAGE)
-    return jnp.asarray(min(max(after, first / 10), LARGEST), PLAN)
+def moved(region: Region, network: Network, costs: Float[np.ndarray, " k"]) -> Region:
+    """About a policy that did what was foretold, and wider."""
+    radius = min(float(region.radius) * GROWTH, LARGEST)
+    return Region(network, jnp.asarray(radius, PLAN), jnp.asarray(costs, PLAN), jnp.ones((), PLAN))
+
+
+def shrunk(region: Region, first: float) -> Region:
+    """After a policy that did not do what was foretold."""
+    return region._replace(radius=jnp.asarray(max(float(region.radius) * SHRINKAGE, SMALLEST * first), PLAN))

@@ -9,23 +9,24 @@ from jaxtyping import Array, Float
 
 from ..._jax import PLAN
 from ...costs import total
-from ...networks import Network, init_network
+from ...networks import Network, equal, init_network
 from ...policy import Metrics, Policy
 from ...problem import Evaluation, Problem
-from ...transitions import Episode
+from ...recorded_costs import mean_costs
+from ...transitions import Episode, Transitions
 from ...types import PRNGKey
 from ..protocol import Solution
 from .backup import EVALUATED, RENEWED, Backup, Filtered, evaluate_prior, switched
 from .choices import NetworkChoices
 from .domain import Domain
-from .forecast import SMALLEST_UNIT, Forecast
+from .forecast import Forecast
 from .gate import CLONED, COLLAPSE, KEPT, PASSED, RESTING, TRAINED, TRIED, Candidate, Gate, collapsed
 from .improver import OPTIMISER, Improver, Listening, Trained, signal_units, weights_of
 from .network_policy import NetworkPolicy, clone, constant
 from .offline import OfflinePhase, wanted
 from .outlook import added_to, nothing_visited, outlook_of, placed
 from .proven import added, best, is_newest, newest, played_again
-from .region import adapted, adapted_reserve, within
+from .region import Region, after_another, moved, shortfall, shrunk, within
 from .segments import init_critic
 from .state import SolverState, init_state, pushed
 
@@ -58,8 +59,10 @@ class NetworkSolver:
         if data is not None:
             states, actions = (jnp.asarray(part, PLAN) for part in (data.states, data.actions))
             network = clone(state.network, self.domain.units, states, actions, self.choices.cloning_updates, clone_key)
-            state = state._replace(network=network, cloned=network, played=network, reference=network)
+            state = state._replace(network=network, cloned=network, played=network)
+            state = state._replace(region=self._about(network, data))
         problem = self._placed(problem.demanding(jnp.zeros((), PLAN), problem.steps), state, key)
+        problem = self._anchored(problem, state, key)
         found = OfflinePhase(self.choices, self._gate, self._block).improved(problem, state, key)
         return found.state._replace(prior=found.state.network), {
             "offline_updates": found.blocks * self.choices.rounds * self.choices.updates,
@@ -67,6 +70,11 @@ class NetworkSolver:
             "offline_score": found.top.score,
             "offline_violation": found.top.violation,
         }
+
+    def _about(self, clone: Network, data: Transitions) -> Region:
+        """A region about the clone of these data."""
+        costs = jnp.asarray(mean_costs(self.domain.aggregations, data), PLAN)
+        return Region(clone, jnp.asarray(self.choices.radius, PLAN), costs, jnp.ones((), PLAN))
 
     def learned(self, state: SolverState) -> dict[str, NetworkPolicy]:
         """The clone, and what became of it offline: the prior policy."""
@@ -93,7 +101,7 @@ class NetworkSolver:
         before included; if nothing passes, see `_instead`.
         """
         key = jax.random.fold_in(key, bool(problem.threshold > 0))  # an episode may be solved twice
-        problem = self._placed(self._reserved(problem, state), state, key)
+        problem = self._anchored(self._placed(problem, state, key), state, key)
         state = self._evaluated(problem, state, jax.random.fold_in(key, self.choices.checks + 3))
         begun, problem = state, self._switched(problem, state)
         kept = self._gate.candidate(problem, state.network, KEPT, jax.random.fold_in(key, self.choices.checks))
@@ -126,7 +134,7 @@ class NetworkSolver:
         if float(after.promised) - float(np.max(after.optimism)) > tried.earned:
             return solution, after
         again = jax.random.fold_in(key, self.choices.checks + 2)
-        problem = self._switched(self._placed(self._reserved(problem, after), after, again), after)
+        problem = self._switched(self._anchored(self._placed(problem, after, again), after, again), after)
         chosen = self._gate.candidate(problem, tried.network, TRIED, again)
         return self._solution(problem, chosen, solution.metrics, after)
 
@@ -139,7 +147,6 @@ class NetworkSolver:
             played=chosen.network,
             origin=jnp.asarray(chosen.origin, jnp.int32),
             cleared=jnp.asarray(chosen.violation <= 0),
-            foretold=jnp.max(found.costs, axis=0) if len(found.costs) else state.foretold,
             promised=jnp.asarray(chosen.earned * self.domain.return_scale, PLAN),
         )
         metrics = {
@@ -148,8 +155,8 @@ class NetworkSolver:
             "predicted_return": float(found.reward),
             "multiplier": float(jnp.mean(state.multipliers)),
             "curiosity": float(state.curiosity),
-            "radius": float(state.radius),
-            "reserve": float(state.reserve),
+            "bound": float(problem.bounds[0]),
+            "radius": float(state.region.radius),
         }
         if len(found.costs):
             metrics |= {"worst_sample": float(jnp.max(found.costs)), "mean_sample": float(jnp.mean(found.costs))}
@@ -184,12 +191,13 @@ class NetworkSolver:
         """The problem in which episodes of models go over to the prior policy, where they are to."""
         return problem if problem.switch is None else switched(problem, self._backup(problem, state))
 
-    def _reserved(self, problem: Problem, state: SolverState) -> Problem:
-        """The problem with bounds that are lower by the reserve."""
-        if not self.choices.reserve_rate:
+    def _anchored(self, problem: Problem, state: SolverState, key: PRNGKey) -> Problem:
+        """The problem with bounds that are lower by what the reference really costs more than is foretold of it."""
+        if not self.choices.radius or problem.samples is None:
             return problem
-        budgets = jnp.abs(jnp.asarray(self.domain.budgets, PLAN))
-        return problem.bounded(problem.bounds - state.reserve * budgets)
+        check_key = jax.random.fold_in(key, self.choices.checks + 5)
+        foretold = jnp.mean(self._gate.checked(problem, state.region.reference, check_key).costs, axis=0)
+        return problem.bounded(problem.bounds - shortfall(state.region, foretold))
 
     def _placed(self, problem: Problem, state: SolverState, key: PRNGKey) -> Problem:
         """The problem with visited states to begin at, where models are followed for pieces of an episode."""
@@ -241,11 +249,8 @@ class NetworkSolver:
         little = budgets - np.float32(1 - self.choices.good) * np.abs(budgets)
         if self.choices.pieces and self._shows_where(state, bool(np.all(costs <= little))):
             state = state._replace(visited=added_to(state.visited, episode.states[:-1]))
-        if self.choices.reserve_rate and int(state.origin) in (TRAINED, KEPT):
-            over = (costs - np.asarray(state.foretold)) / np.maximum(np.abs(budgets), SMALLEST_UNIT)
-            state = state._replace(reserve=adapted_reserve(state.reserve, self.choices.reserve_rate, over))
         if self.choices.radius:
-            state = self._moved(state, bool(np.all(costs <= little)), earned)
+            state = self._settled(state, costs, bool(np.all(costs <= little)), earned)
         state = state._replace(optimism=pushed(state.optimism, float(state.promised) - earned))
         if is_newest(state.proven, state.played):
             return state._replace(proven=played_again(state.proven, costs, earned, little))
@@ -260,17 +265,19 @@ class NetworkSolver:
         """
         return little or not self.choices.radius
 
-    def _moved(self, state: SolverState, little: bool, earned: float) -> SolverState:
+    def _settled(self, state: SolverState, costs: Float[np.ndarray, " k"], little: bool, earned: float) -> SolverState:
         """With the trust region about the policy that was played, if it did what was foretold; else a smaller one.
 
         What was trained and not played is forgotten: the next policy begins where the last one proved itself.
         """
+        region = state.region
+        if equal(state.played, region.reference):
+            return _begun_anew(state._replace(region=after_another(region, costs)))
         if not bool(state.cleared) or int(state.origin) not in (TRAINED, KEPT):
             return _begun_anew(state)
-        foretold = little and earned >= float(state.promised) - COLLAPSE * self.domain.return_scale
-        if int(state.origin) == TRAINED or not foretold:
-            state = state._replace(radius=adapted(state.radius, self.choices.radius, foretold))
-        return state._replace(reference=state.played) if foretold else _begun_anew(state)
+        if little and earned >= float(state.promised) - COLLAPSE * self.domain.return_scale:
+            return state._replace(region=moved(region, state.played, costs))
+        return _begun_anew(state._replace(region=shrunk(region, self.choices.radius)))
 
     def _block(
         self,
@@ -301,7 +308,7 @@ class NetworkSolver:
                 memory=memory,
             )
             if self.choices.radius:
-                near = within(state.network, state.reference, self.domain.units, problem.starts, state.radius)
+                near = within(state.network, state.region, self.domain.units, problem.starts)
                 state = state._replace(network=near)
         return state, seen
 
@@ -315,4 +322,4 @@ class NetworkSolver:
 
 def _begun_anew(state: SolverState) -> SolverState:
     """Training goes on from the last policy that proved itself."""
-    return state._replace(network=state.reference, moments=OPTIMISER.init(state.reference))
+    return state._replace(network=state.region.reference, moments=OPTIMISER.init(state.region.reference))

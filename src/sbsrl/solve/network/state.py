@@ -13,6 +13,7 @@ from .gate import CLONED
 from .improver import OPTIMISER
 from .outlook import Visited
 from .proven import Proven, nothing_proven
+from .region import Region
 from .segments import Critic
 
 __all__ = ["SolverState", "init_state", "pushed"]
@@ -49,15 +50,8 @@ class SolverState(NamedTuple):
     """Whether that has learned anything."""
     visited: Visited
     """States of the last episodes, where pieces begin."""
-    reference: Network
-    """The last policy that did what was foretold of it."""
-    radius: Scalar
-    """How far from it policies may act now."""
-    reserve: Scalar
-    """The share of every budget by which bounds are lower than the method demands, since episodes cost more than was
-    foretold."""
-    foretold: Float[Array, " k"]
-    """What the dearest sample said that the policy that was played would cost."""
+    region: Region
+    """In which new policies must be."""
 
 
 RECENT = 8
@@ -85,10 +79,7 @@ def init_state(
         backup=backup,
         evaluated=jnp.zeros((), bool),
         visited=visited,
-        reference=network,
-        radius=jnp.asarray(radius, PLAN),
-        reserve=jnp.zeros((), PLAN),
-        foretold=jnp.full(costs, jnp.inf, PLAN),
+        region=Region(network, jnp.asarray(radius, PLAN), jnp.zeros(costs, PLAN), jnp.ones((), PLAN)),
     )
 
 
