@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 from ..runs.study import Arm
 from .canvas import plt
 from .charts import COLOURS, draw_curves, limit
-from .deep_arms import BINDING, WORLDS, World, arm
+from .deep_arms import ALL, BINDING, BODIES, WORLDS, World, arm
 from .deep_study import Numbers, Run, Study, publish, run_deep
 from .expectations import Expectation, expectations_table
 from .figures import Request
 from .interventions import INTERVENTIONS, interventions_table
 from .statistics import summarise
 
-__all__ = ["arms", "draw", "files"]
+__all__ = ["arms", "draw", "draw_bodies", "files"]
 
 NUMBERS = Numbers((701, 702), 7000)
 EPISODES = 25
@@ -28,8 +28,12 @@ def arms(world: World) -> dict[str, Arm]:
     """By label. All begin with the same data and, with the same solver, with the same offline phase."""
 
     def made(label: str, method: str = "sbsrl", **changes: object) -> Arm:
-        return arm(label, world, method, episodes=EPISODES, **changes)
+        own = {} if world in BODIES.values() else {"episodes": EPISODES}
+        return arm(label, world, method, **own, **changes)
 
+    if world in BODIES.values():
+        four = made(OURS), made(MEAN, "mean"), made(MBPO, "mbpo"), made(SOOPER, "sooper", **dict(world.sooper))
+        return {each.label: each for each in four}
     car = world.task == "race-car"
     sooper = {"pessimism": 0.0} if car else {}
     planned = [made(PLANNED, "sooper", planned=True, **sooper)] if car else []
@@ -48,13 +52,14 @@ def arms(world: World) -> dict[str, Arm]:
 
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
-    sections = {name: list(arms(world).values()) for name, world in WORLDS.items()}
+    sections = {name: list(arms(world).values()) for name, world in ALL.items()}
     study = run_deep(request, [each for many in sections.values() for each in many], NUMBERS)
     tables = "\n\n".join(f"{name}:\n\n{interventions_table(study, many)}" for name, many in sections.items())
     text = "\n\n".join(
         (EXPLAINED, expectations_table(_expectations(study)), INTERVENTIONS, tables, REACHED, _reached_table(study))
     )
-    return publish(request, study, "Against other methods", text, sections, draw)
+    more = {"mujoco": draw_bodies}
+    return publish(request, study, "Against other methods", text, sections, draw, more)
 
 
 EXPLAINED = (
@@ -102,10 +107,11 @@ def _median(found: list[tuple[float, float]]) -> str:
 
 
 def _expectations(study: Study) -> Iterator[Expectation]:
-    for world in WORLDS.values():
+    for world in ALL.values():
         yield _fewest(study, world)
         yield _not_below_sooper(study, world)
-        yield _critic_learns(study, world)
+        if CRITIC in arms(world):
+            yield _critic_learns(study, world)
         if world == BINDING:
             yield _unsafe_without_pessimism(study, world)
 
@@ -146,12 +152,22 @@ def _unsafe_without_pessimism(study: Study, world: World) -> Expectation:
 
 
 def draw(study: Study) -> Figure:
+    """The worlds whose equations are known."""
+    return _columns(study, list(WORLDS.values()))
+
+
+def draw_bodies(study: Study) -> Figure:
+    """The other ones."""
+    return _columns(study, list(BODIES.values()))
+
+
+def _columns(study: Study, worlds: list[World]) -> Figure:
     """A column per world: returns above, true costs below."""
-    figure, rows = plt.subplots(2, len(WORLDS), figsize=(4.8 * len(WORLDS), 7.2), layout="constrained", sharex="col")
-    for (above, below), world in zip(rows.T, WORLDS.values(), strict=True):
+    figure, rows = plt.subplots(2, len(worlds), figsize=(4.8 * len(worlds), 7.2), layout="constrained", sharex="col")
+    for (above, below), world in zip(rows.T, worlds, strict=True):
         compared = {name: each for name, each in arms(world).items() if name in DRAWN}
         draw_curves(above, {name: study.curves(each) for name, each in compared.items()})
-        limit(above, 1.0, "dynamics\nknown", "#555555")
+        limit(above, 1.0, "dynamics\nknown" if world.has_oracle else "behaviour", "#555555")
         above.set_title(world.name, fontsize=11)
         above.set_xlabel("")
         draw_curves(below, {name: study.costs(each) for name, each in compared.items()})
@@ -160,7 +176,7 @@ def draw(study: Study) -> Figure:
             below.scatter(*zip(*dear, strict=True) if dear else ((), ()), marker="x", s=22, color=colour, zorder=4)
         budget = _first(study, compared).budget
         limit(below, budget, f"budget\n{budget:g}")
-    rows[0, 0].set_ylabel("normalised true return")
+    rows[0, 0].set_ylabel("normalised true return" if worlds[0].has_oracle else "true return, of the behaviour's")
     rows[1, 0].set_ylabel("true mean cost of the executed policy")
     handles, names = rows[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)

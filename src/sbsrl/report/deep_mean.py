@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from ..runs.study import Arm
 from .canvas import plt
 from .charts import draw_curves, limit
-from .deep_arms import BINDING, WORLDS, World, arm
+from .deep_arms import ALL, BINDING, BODIES, WORLDS, World, arm
 from .deep_study import Study, publish, run_deep
 from .expectations import Expectation, expectations_table
 from .figures import Request
@@ -26,10 +26,18 @@ def arms(world: World) -> list[Arm]:
 
 def files(request: Request) -> dict[str, bytes]:
     """The picture, a page with the numbers, and every episode."""
-    sections = {name: arms(world) for name, world in WORLDS.items()}
+    sections = {name: arms(world) for name, world in ALL.items()}
     study = run_deep(request, [each for many in sections.values() for each in many])
     table = expectations_table(_expectations(study))
-    return publish(request, study, "Every sample, or their mean", f"{EXPLAINED}\n\n{table}", sections, draw)
+    return publish(
+        request,
+        study,
+        "Every sample, or their mean",
+        f"{EXPLAINED}\n\n{table}",
+        sections,
+        draw,
+        {"mujoco": draw_bodies},
+    )
 
 
 EXPLAINED = (
@@ -40,7 +48,7 @@ EXPLAINED = (
 
 
 def _expectations(study: Study) -> Iterator[Expectation]:
-    for world in WORLDS.values():
+    for world in ALL.values():
         ours, mean, *unsafe = arms(world)
         yield _never_violates(study, ours, world)
         yield _ends_with(study, ours, world)
@@ -85,19 +93,30 @@ def _violates(study: Study, unsafe: Arm, world: World) -> Expectation:
 
 
 def draw(study: Study) -> Figure:
-    """A column per world: returns above, true costs below."""
-    figure, rows = plt.subplots(2, len(WORLDS), figsize=(4.6 * len(WORLDS), 7), layout="constrained", sharex="col")
-    for (above, below), world in zip(rows.T, WORLDS.values(), strict=True):
+    """The worlds whose equations are known."""
+    return _columns(study, list(WORLDS.values()), BINDING)
+
+
+def draw_bodies(study: Study) -> Figure:
+    """The other ones."""
+    bodies = list(BODIES.values())
+    return _columns(study, bodies, bodies[0])
+
+
+def _columns(study: Study, worlds: list[World], named: World) -> Figure:
+    """A column per world: returns above, true costs below; the legend is that of one of them."""
+    figure, rows = plt.subplots(2, len(worlds), figsize=(4.6 * len(worlds), 7), layout="constrained", sharex="col")
+    for (above, below), world in zip(rows.T, worlds, strict=True):
         compared = arms(world)
         draw_curves(above, {each.label: study.curves(each) for each in compared})
-        limit(above, 1.0, "dynamics\nknown", "#555555")
+        limit(above, 1.0, "dynamics\nknown" if world.has_oracle else "behaviour", "#555555")
         above.set_title(world.name, fontsize=11)
         above.set_xlabel("")
         draw_curves(below, {each.label: study.costs(each) for each in compared})
         budget = study.runs[compared[0]][0].budget
         limit(below, budget, f"budget\n{budget:g}")
-    rows[0, 0].set_ylabel("normalised true return")
+    rows[0, 0].set_ylabel("normalised true return" if worlds[0].has_oracle else "true return, of the behaviour's")
     rows[1, 0].set_ylabel("true mean cost of the executed policy")
-    handles, names = rows[0, list(WORLDS.values()).index(BINDING)].get_legend_handles_labels()
+    handles, names = rows[0, worlds.index(named)].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     return figure

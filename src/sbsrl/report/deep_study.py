@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +13,10 @@ from matplotlib.figure import Figure
 from ..record import Record
 from ..runs.folder import RunFolder
 from ..runs.study import STUDIES, Arm, folder_of, run_study
+from ..transitions import split_episodes
 from ..versions import versions_now
 from .canvas import png
-from .deep_arms import oracle_of, with_prior
+from .deep_arms import oracle_of, with_prior, world_of
 from .figures import Request
 from .statistics import summarise
 
@@ -54,6 +56,8 @@ class Run(NamedTuple):
     records: Sequence[Record]
     offline: Mapping[str, float]
     """What the offline phase reported."""
+    behaviour: float = np.nan
+    """What an episode of the offline data earns, where returns are compared with that."""
 
     @property
     def seconds(self) -> float:
@@ -128,7 +132,12 @@ class Study(NamedTuple):
         return self.oracles[oracle_of(arm)]
 
     def normalised(self, arm: Arm, run: Run, value: float) -> float:
-        """0 is the prior's policy, 1 the same solver on the true dynamics under the same constraint."""
+        """0 is the prior's policy, 1 the same solver on the true dynamics under the same constraint.
+
+        Where nobody knows these, it is the share of what the behaviour of the offline data earns.
+        """
+        if not world_of(arm).has_oracle:
+            return value / run.behaviour
         prior = run.offline["clone/true_return"]
         return (value - prior) / (self.best(arm) - prior)
 
@@ -205,7 +214,8 @@ def run_deep(request: Request, arms: Sequence[Arm], numbers: Numbers = UNSEEN) -
     priors, first = numbers.chosen(request.priors), numbers.first_seed + request.seed
     seeds = range(first, first + (request.seeds or SEEDS))
     expanded = {arm: [with_prior(arm, prior, request.preset) for prior in priors] for arm in arms}
-    references = {each: with_prior(each, priors[0], request.preset) for each in dict.fromkeys(map(oracle_of, arms))}
+    compared = [each for each in arms if world_of(each).has_oracle]
+    references = {each: with_prior(each, priors[0], request.preset) for each in dict.fromkeys(map(oracle_of, compared))}
     every = [each for many in expanded.values() for each in many]
     request.say(
         f"{len(arms)} arms x {len(priors)} priors x {len(seeds)} seeds and {len(references)} oracles, kept in "
@@ -215,13 +225,26 @@ def run_deep(request: Request, arms: Sequence[Arm], numbers: Numbers = UNSEEN) -
     known = run_study(references.values(), seeds[:1], request.preset, STUDIES, request.workers)
     runs = {
         arm: [
-            Run(prior, seed, records, RunFolder.open(folder_of(each, seed, request.preset, STUDIES)).offline())
+            Run(
+                prior,
+                seed,
+                records,
+                RunFolder.open(folder_of(each, seed, request.preset, STUDIES)).offline(),
+                np.nan if world_of(arm).has_oracle else _behaviour(each, request.preset),
+            )
             for prior, each in zip(priors, many, strict=True)
             for seed, records in zip(seeds, found[each], strict=True)
         ]
         for arm, many in expanded.items()
     }
     return Study(runs, {each: _best(known[arm][0]) for each, arm in references.items()})
+
+
+def _behaviour(each: Arm, preset: str) -> float:
+    """The mean return of the episodes that an arm begins with."""
+    data = each.specification(0, preset).experiment().task.prior.data
+    assert data is not None  # these arms name a recipe
+    return float(np.mean([np.sum(episode.rewards) for episode in split_episodes(data)]))
 
 
 def _best(records: Sequence[Record]) -> float:
@@ -297,10 +320,12 @@ def publish(
     text: str,
     sections: Mapping[str, Sequence[Arm]],
     draw: Callable[[Study], Figure],
+    more: Mapping[str, Callable[[Study], Figure]] = MappingProxyType({}),
 ) -> dict[str, bytes]:
-    """All that a figure leaves: a page with numbers, every episode, the picture."""
+    """All that a figure leaves: a page with numbers, every episode, the picture, and more pictures by name."""
     versions = ", ".join(f"{name} {version}" for name, version in versions_now().items())
     lines = [f"# {title}", "", f"![{title}]({request.figure}.png)", "", f"Made by `{request.command}` with {versions}."]
+    lines += [line for name in more for line in ("", f"![{title}: {name}]({request.figure}-{name}.png)")]
     lines += ["", text, ""]
     lines += [EXPLAINED, ""]
     for name, arms in sections.items():
@@ -309,12 +334,15 @@ def publish(
         "README.md": "\n".join(lines).encode(),
         "episodes.csv": study.csv(),
         f"{request.figure}.png": png(draw(study)),
+        **{f"{request.figure}-{name}.png": png(made(study)) for name, made in more.items()},
     }
 
 
 EXPLAINED = (
-    "Returns are true means over 64 initial states: 0 is the clone of the behaviour, 1 the best policy of the "
-    "gradient solver that knows the true dynamics, under the same constraint. A policy violates if its true mean cost "
+    "Returns are true means over many initial states (64; robots on MuJoCo 4, the point robot 16, played on another "
+    "copy): 0 is the clone of the behaviour, 1 the best policy of the gradient solver that knows the true dynamics, "
+    "under the same constraint; on MuJoCo without equations it is the share of what the behaviour earns. "
+    "A policy violates if its true mean cost "
     "exceeds the budget, an episode if its own cost does. A constraint is active if its multiplier is above "
     f"{ACTIVE:g}. Coverage: episodes that cost no more than the dearest sample foretold, or a tenth of the budget "
     "more, of those that cost that much or were said to. J_c covered: the same of the true mean costs of policies, and "
@@ -324,7 +352,9 @@ EXPLAINED = (
 
 
 def _scale(study: Study, arms: Sequence[Arm]) -> str:
-    """What 0 and 1 are here: the clones of these arms, and their oracles."""
+    """What 0 and 1 are here: the clones of these arms, and their oracles; or what their behaviours earn."""
+    if not world_of(arms[0]).has_oracle:
+        return _behaviours(study, arms)
     clones = {
         (_data(arm), run.prior): f"{run.offline['clone/true_return']:.0f} at cost {run.offline['clone/true_cost']:.0f}"
         for arm in arms
@@ -336,6 +366,23 @@ def _scale(study: Study, arms: Sequence[Arm]) -> str:
     return (
         f"{len(study.runs[arms[0]])} runs per arm. 0 is {zeros}; 1 is {ones}. The best policy of these runs that keeps "
         f"the budget earns {seen:.0f}."
+    )
+
+
+def _behaviours(study: Study, arms: Sequence[Arm]) -> str:
+    earned = {run.prior: run.behaviour for arm in arms for run in study.runs[arm]}
+    ones = ", ".join(f"{value:.1f} (prior {prior})" for prior, value in earned.items())
+    clones = {
+        run.prior: f"{run.offline['clone/true_return']:.1f} at cost {run.offline['clone/true_cost']:.1f}"
+        for arm in arms
+        for run in study.runs[arm]
+    }
+    counts = ", ".join(f"{arm.label} {len(study.runs[arm])}" for arm in arms)
+    seen = max(_best(run.records) for arm in arms for run in study.runs[arm])
+    return (
+        f"Runs: {counts}. 1 is what an episode of the offline data earns: {ones}. "
+        f"Its clone: {', '.join(clones.values())}. "
+        f"The best policy of these runs that keeps the budget earns {seen:.1f}."
     )
 
 

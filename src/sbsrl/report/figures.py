@@ -101,13 +101,18 @@ FIGURES = {
     "gp-choices": Figure("what the samples are, and whether the exploration threshold shrinks", _module("gp_choices")),
     "gp-margins": Figure("how safety depends on the number of samples and on the tightening", _module("gp_margins")),
     "deep-mean": Figure(
-        "networks: a constraint on every sample against one on their mean, on race car and cartpole",
+        "networks: a constraint on every sample against one on their mean, on all tasks of the paper",
         _module("deep_mean"),
         priors=True,
     ),
     "deep-baselines": Figure(
-        "networks: sbsrl with both solvers, its mean, mbpo and sooper, on race car and cartpole",
+        "networks: sbsrl, its mean, mbpo and sooper on all tasks of the paper, with both solvers where that was tuned",
         _module("deep_baselines"),
+        priors=True,
+    ),
+    "deep-bodies": Figure(
+        "networks on MuJoCo: sbsrl, mean, mbpo and sooper on quadruped, humanoid and go-to-goal",
+        _module("deep_bodies"),
         priors=True,
     ),
     "deep-monitor": Figure(
