@@ -45,7 +45,7 @@ evidence: env
 	$(BIN)/sbsrl reproduce gp-choices --seeds 3
 
 deep: env
-	set -e; for figure in flagship deep-mean deep-baselines deep-monitor car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
+	set -e; for figure in flagship deep-mean deep-baselines deep-bodies deep-monitor car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
 
 own: env
 	$(BIN)/python results/own-systems/measure.py
