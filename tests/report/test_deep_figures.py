@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from made_up_records import make_record
 
-from sbsrl.report import car, deep_baselines, deep_calibration, deep_mean, deep_monitor
-from sbsrl.report.deep_arms import BINDING, WORLDS, arm, oracle, oracle_of, with_prior, world_of
+from sbsrl.report import car, deep_baselines, deep_bodies, deep_calibration, deep_mean, deep_monitor
+from sbsrl.report.deep_arms import ALL, BINDING, BODIES, WORLDS, arm, oracle, oracle_of, with_prior, world_of
 from sbsrl.report.deep_study import Numbers, Run, Study, _best, _scale, deep_table
 from sbsrl.report.figures import FIGURES, Request
 from sbsrl.report.interventions import interventions_table
 
 ARMS = {
-    "deep-mean": lambda: [each for world in WORLDS.values() for each in deep_mean.arms(world)],
-    "deep-baselines": lambda: [each for world in WORLDS.values() for each in deep_baselines.arms(world).values()],
+    "deep-mean": lambda: [each for world in ALL.values() for each in deep_mean.arms(world)],
+    "deep-baselines": lambda: [each for world in ALL.values() for each in deep_baselines.arms(world).values()],
+    "deep-bodies": lambda: [each for world in BODIES.values() for each in deep_baselines.arms(world).values()],
     "deep-monitor": lambda: [
         each for world in deep_monitor.WATCHED_WORLDS.values() for each in deep_monitor.listed(world)
     ],
@@ -34,10 +35,13 @@ ARMS = {
 MODULES = {
     "deep-mean": deep_mean,
     "deep-baselines": deep_baselines,
+    "deep-bodies": deep_bodies,
     "deep-monitor": deep_monitor,
     "car": car,
     "deep-calibration": deep_calibration,
 }
+
+MORE = {name: (f"{name}-mujoco.png",) for name in ("deep-mean", "deep-baselines")}
 
 
 def episode(number, true_cost, true_return, cost, **metrics):
@@ -53,12 +57,12 @@ def run(prior=201, seed=2000, dear=20.0):
         episode(1, dear, 120.0, 3.0, multiplier=0.5, origin=3.0),
         episode(2, 15.0, 160.0, 15.0, kappa=1.5),
     ]
-    return Run(prior, seed, records, {"clone/true_return": 60.0, "clone/true_cost": 1.0})
+    return Run(prior, seed, records, {"clone/true_return": 60.0, "clone/true_cost": 1.0}, (80.0, 120.0))
 
 
 def study(arms, **changes):
     made = {each: [run(prior, 2000, **changes) for prior in (201, 202)] for each in arms}
-    return Study(made, {oracle_of(each): 260.0 for each in arms})
+    return Study(made, {oracle_of(each): 260.0 for each in arms if world_of(each).has_oracle})
 
 
 def test_a_run_is_counted_by_hand():
@@ -88,6 +92,28 @@ def test_returns_go_from_the_prior_to_the_true_dynamics():
     np.testing.assert_allclose(found.final(ours), 0.5)
     assert (found.violating(ours), found.policies(ours)) == (2, 6)
     assert "| 2 of 6, in 2 of 2 runs | 20.0 of 15 | 2 of 6 |" in deep_table(found, [ours])
+
+
+def test_where_no_equations_are_known_returns_are_shares_of_what_the_behaviour_earned():
+    """Recorded episodes of 80 and 120: returns of 80, 120 and 160 are 0.8, 1.2 and 1.6 of them, with no oracle."""
+    ours = arm("sbsrl", BODIES["quadruped"])
+    np.testing.assert_allclose(study([ours]).curves(ours), [[0.8, 1.2, 1.6]] * 2)
+    said = _scale(study([ours]), [ours])
+    assert "1 is what an episode of the offline data earns: 100.0 (prior 201), 100.0 (prior 202)" in said
+
+
+def test_claims_about_bodies_are_judged_by_the_numbers():
+    """Every run has a policy that costs 20 of 15 and one mean return, 120, against recorded ones of 80 and 120."""
+    everything = ARMS["deep-bodies"]()
+    found = {e.expected: e for e in deep_bodies._expectations(study(everything))}
+    safe = "quadruped: no policy that sbsrl executes has a true mean cost above the budget"
+    assert (found[safe].met, found[safe].measured) == (False, "2 of 6, largest 20.0")
+    assert {e.expected: e.met for e in deep_bodies._expectations(study(everything, dear=15.0))}[safe]
+    better = "quadruped: the last policies of sbsrl earn 1.03 times what the behaviour does, on average"
+    assert (found[better].met, found[better].measured) == (True, "1.20, runs 1.20, 1.20")
+    outside = [e for e in found.values() if "quadruped: the 95 % interval" in e.expected]
+    assert [e.met for e in outside] == [False]  # 120 is not above 120
+    assert not found["go to goal: the last policies of sbsrl earn 1.5 times what the behaviour does, on average"].met
 
 
 def test_the_oracle_is_its_best_policy_that_keeps_the_budget():
@@ -145,7 +171,8 @@ def test_what_is_compared_can_be_run_and_told_apart(name):
     specs = {with_prior(each, 201).specification(2000, "cpu") for each in arms}
     assert len(specs) == len(arms)
     assert len({(world_of(each), each.label) for each in arms}) == len(arms)
-    assert all(spec.settings.run.judged == 64 for spec in specs)
+    judged = {with_prior(each, 201).specification(2000, "cpu").settings.run.judged for each in arms}
+    assert judged <= {world.judged for world in ALL.values()}
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
@@ -158,10 +185,12 @@ def test_the_oracle_of_every_world_can_be_run(world):
 def test_a_figure_is_a_picture_a_page_and_every_episode(name, monkeypatch):
     monkeypatch.setattr(MODULES[name], "run_deep", lambda request, arms, numbers=(): study(arms))
     made = FIGURES[name].draw(Request(name, seed=7))
-    assert set(made) == {"README.md", "episodes.csv", f"{name}.png"}
-    pixels = matplotlib.image.imread(io.BytesIO(made[f"{name}.png"]))
-    assert min(pixels.shape[:2]) > 500
-    assert pixels[..., :3].std() > 0.05
+    pictures = {f"{name}.png", *MORE.get(name, ())}
+    assert set(made) == {"README.md", "episodes.csv", *pictures}
+    for picture in pictures:
+        pixels = matplotlib.image.imread(io.BytesIO(made[picture]))
+        assert min(pixels.shape[:2]) > 500
+        assert pixels[..., :3].std() > 0.05
     rows = list(csv.DictReader(io.StringIO(made["episodes.csv"].decode())))
     assert len(rows) == 6 * len(ARMS[name]())
     assert {row["true_cost"] for row in rows} == {"5", "20", "15"}

@@ -56,13 +56,18 @@ class Run(NamedTuple):
     records: Sequence[Record]
     offline: Mapping[str, float]
     """What the offline phase reported."""
-    behaviour: float = np.nan
-    """What an episode of the offline data earns, where returns are compared with that."""
+    recorded: Sequence[float] = ()
+    """What the episodes of the offline data earned, where returns are compared with that."""
 
     @property
     def seconds(self) -> float:
         """Of the offline phase and of all episodes; judging is left out."""
         return self.offline.get("seconds", 0.0) + sum(r.seconds for r in self.records)
+
+    @property
+    def behaviour(self) -> float:
+        """What an episode of the offline data earns on average."""
+        return float(np.mean(self.recorded))
 
     @property
     def budget(self) -> float:
@@ -230,7 +235,7 @@ def run_deep(request: Request, arms: Sequence[Arm], numbers: Numbers = UNSEEN) -
                 seed,
                 records,
                 RunFolder.open(folder_of(each, seed, request.preset, STUDIES)).offline(),
-                np.nan if world_of(arm).has_oracle else _behaviour(each, request.preset),
+                () if world_of(arm).has_oracle else _recorded(each, request.preset),
             )
             for prior, each in zip(priors, many, strict=True)
             for seed, records in zip(seeds, found[each], strict=True)
@@ -240,11 +245,11 @@ def run_deep(request: Request, arms: Sequence[Arm], numbers: Numbers = UNSEEN) -
     return Study(runs, {each: _best(known[arm][0]) for each, arm in references.items()})
 
 
-def _behaviour(each: Arm, preset: str) -> float:
-    """The mean return of the episodes that an arm begins with."""
+def _recorded(each: Arm, preset: str) -> list[float]:
+    """The returns of the episodes that an arm begins with."""
     data = each.specification(0, preset).experiment().task.prior.data
     assert data is not None  # these arms name a recipe
-    return float(np.mean([np.sum(episode.rewards) for episode in split_episodes(data)]))
+    return [float(np.sum(episode.rewards)) for episode in split_episodes(data)]
 
 
 def _best(records: Sequence[Record]) -> float:
