@@ -124,7 +124,7 @@ def stand(key: PRNGKey) -> Linear:
     return Linear.of(searched(), LOW, HIGH, jnp.ones((), EXACT), unsteadiness, memory=0.0)
 
 
-UNSTEADINESS = (0.05, 0.15)
+UNSTEADINESS = (0.04, 0.13)
 PRIORS = {"data": Prior("data", informative=True)}
 BEHAVIOURS = {"stand": stand}
 SETTINGS, USUAL = HumanoidSettings, HumanoidSettings()
@@ -156,8 +156,8 @@ PRESETS = {
         "gradient.nominal": 20,
         "gradient.unsteadiness": 0.02,
         "ensemble.noisy": "training",
-        "ensemble.kappa": 0.25,
-        "ensemble.kappa_least": 0.25,
+        "ensemble.kappa": 0.1,
+        "ensemble.kappa_least": 0.1,
         "ensemble.adapted": False,
         "ensemble.test_steps": 100,
     },
