@@ -10,7 +10,7 @@ from known_problems import Parametric, known, make_problem, solver
 
 from sbsrl.leaves import check_form
 from sbsrl.networks import equal
-from sbsrl.solve.network.gate import TRAINED
+from sbsrl.solve.network.gate import KEPT, TRAINED
 from sbsrl.solve.network.improver import OPTIMISER
 from sbsrl.solve.network.outlook import POOL
 from sbsrl.solve.network.region import difference
@@ -116,6 +116,17 @@ def test_after_an_episode_that_did_what_was_foretold_the_region_is_about_its_pol
     assert float(after.region.radius) == pytest.approx(1.25 * RADIUS)
     np.testing.assert_allclose(after.region.costs, [COST])
     assert equal(after.network, solved_state.played)  # and training goes on from there
+
+
+def test_what_was_trained_and_not_played_is_forgotten():
+    """What was played is the policy from before training: there training goes on, within the region about it."""
+    _, _, solved_state = solved()
+    kept = jax.tree.map(lambda leaf: 1.01 * leaf, solved_state.cloned)
+    state = solved_state._replace(played=kept, origin=jnp.asarray(KEPT, jnp.int32))
+    after = in_region().observed(state, good())
+    assert equal(after.region.reference, kept)
+    assert float(after.region.radius) == pytest.approx(1.25 * RADIUS)
+    assert equal(after.network, kept)
 
 
 @pytest.mark.parametrize(("cost", "lost"), [(1.2, 0.0), (COST, 0.6 * HORIZON)])
