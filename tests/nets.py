@@ -22,7 +22,7 @@ def array(*values):
 
 def make_ensemble(members=4, noisy="never", known=KnownSignals(), seed=0, **parts):  # noqa: B008
     structure = parts.pop("cost_structure", None)
-    deciding, near = (3, 1) if structure is None else (len(structure.inputs),) * 2
+    deciding, near = (3, 1) if structure is None else (structure.size,) * 2
     fields = {
         "nets": Nets.create(jax.random.key(seed), (3, 16, 3), (deciding, 16, 1), members, (near, 3.0, 1.5)),
         "scales": Scales(

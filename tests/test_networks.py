@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.networks import apply, apply_members, cheap_silu, init_network
+from sbsrl.networks import apply, apply_members, cheap_silu, equal, init_network, of_last_inputs
 
 
 def by_hand(layers, x):
@@ -45,3 +45,22 @@ def test_the_activation_is_close_to_silu_and_has_slopes_everywhere():
     x = jnp.linspace(-6, 6, 401, dtype=jnp.float32)
     np.testing.assert_allclose(cheap_silu(x), jax.nn.silu(x), atol=0.16)
     assert np.all(np.isfinite(jax.vmap(jax.grad(cheap_silu))(x)))
+
+
+def test_networks_are_equal_only_if_all_their_numbers_are(getkey):
+    network = init_network(getkey(), (3, 4, 2))
+    assert equal(network, jax.tree.map(jnp.array, network))
+    for i, layer in enumerate(network):
+        for name, numbers in layer._asdict().items():
+            other = layer._replace(**{name: numbers.at[(0,) * numbers.ndim].add(1e-6)})
+            assert not equal(network, (*network[:i], other, *network[i + 1 :]))
+
+
+@pytest.mark.parametrize("sizes", [(5, 2), (5, 4, 2)])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_only_what_is_made_of_the_last_inputs_has_a_slope(getkey, sizes, count):
+    slopes = jax.tree.map(jnp.ones_like, init_network(getkey(), sizes))
+    (weights, bias), *others = of_last_inputs(slopes, count)
+    np.testing.assert_array_equal(weights.sum(axis=1) > 0, np.arange(5) >= 5 - count)
+    np.testing.assert_array_equal(weights[5 - count :], slopes[0].weights[5 - count :])
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves((bias, others)))

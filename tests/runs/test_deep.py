@@ -135,6 +135,7 @@ def test_a_killed_process_resumes_exactly(moment, whole, tmp_path, left):
 
 
 AC = {"updates": 3, "first_fit": 3, "rollouts": 2, "critic_updates": 2, "cloning_updates": 100}
+PIECES = {"pieces": 5, "radius": 0.2, "recent": 0.75, "solver.units": "quantiles", "ensemble.units": "quantiles"}
 WAYS = {
     "mean": ("mean", {}),
     "mbpo": ("mbpo", {}),
@@ -144,6 +145,7 @@ WAYS = {
     "sooper under watch": ("sooper", {"monitor": 5}),
     "actor-critic": ("sbsrl", {"solver": "actor-critic", **AC}),
     "sooper with the actor-critic": ("sooper", {"solver": "actor-critic", **AC}),
+    "pieces": ("sbsrl", {"segment": 5, "test_steps": 5, **PIECES}),
 }
 
 

@@ -9,7 +9,9 @@ import pytest
 import slider
 
 from sbsrl import learn
+from sbsrl.errors import UserError
 from sbsrl.runs.judge import judge
+from sbsrl.systems.equations import EquationsEnv
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,5 +52,68 @@ def test_judging_changes_nothing_but_the_metrics():
         assert {name: other.metrics[name] for name in one.metrics} == dict(one.metrics)
 
 
-def test_a_system_without_equations_cannot_be_judged():
-    assert judge(replace(slider.make(), equations=None), slider.Pusher(jnp.asarray(0.5)), 3, jax.random.key(0)) == {}
+def unwritten(**changes):
+    """The slider as it is known from playing it only."""
+    return replace(slider.make(), equations=None, **changes)
+
+
+def test_a_simulation_without_equations_is_judged_by_playing_another_copy_of_it():
+    """Five episodes by hand, with the same seeds and keys."""
+    policy, key = slider.Pusher(jnp.asarray(0.9)), jax.random.key(3)
+    found = judge(unwritten(), policy, 5, key)
+    keys = jax.random.split(key, 5)
+    returns, costs = [], []
+    for seed, each in zip(np.asarray(jax.random.bits(keys[0], (5,))) % 2**31, keys, strict=True):
+        env = slider.open_system()
+        x, _ = env.reset(seed=int(seed))
+        total = charged = 0.0
+        for t in range(slider.HORIZON):
+            act_key, _ = jax.random.split(jax.random.fold_in(each, np.uint32(t)))
+            a, _, _ = policy.act(jnp.asarray(x), (), act_key)
+            x, reward, _, _, info = env.step(np.asarray(a))
+            total, charged = total + reward, charged + info["cost"]
+        returns.append(total)
+        costs.append(charged)
+    assert found.keys() == {"true_return", "true_cost", "true_violations"}
+    np.testing.assert_allclose(found["true_return"], np.mean(returns), rtol=1e-9)
+    np.testing.assert_allclose(found["true_cost"], np.mean(costs), rtol=1e-9)
+    np.testing.assert_allclose(found["true_violations"], np.mean(np.array(costs) > 1.0))
+    assert found["true_cost"] > 0
+
+
+def test_both_ways_to_judge_agree():
+    """Over 100 episodes each, from initial states of their own: 5 %."""
+    policy = slider.Pusher(jnp.asarray(0.9))
+    written, played = (judge(task, policy, 100, jax.random.key(1)) for task in (slider.make(), unwritten()))
+    for name in ("true_return", "true_cost"):
+        assert played[name] == pytest.approx(written[name], rel=0.05)
+
+
+class Broken(EquationsEnv):
+    """A simulation that fails in its third step."""
+
+    left = 3
+
+    def step(self, action):
+        self.left -= 1
+        if not self.left:
+            raise RuntimeError("no contact")
+        return super().step(action)
+
+
+def test_a_simulation_that_fails_says_so_and_is_closed():
+    """Half an episode is no sample of a return."""
+    closed = []
+
+    def open_broken():
+        env = Broken(slider.EQUATIONS, slider.LOW, slider.HIGH, slider.HORIZON)
+        env.close = lambda: closed.append(True)
+        return env
+
+    with pytest.raises(UserError, match=r"the simulation of slider failed while a policy was judged.*no contact"):
+        judge(unwritten(open=open_broken), slider.Pusher(jnp.asarray(0.5)), 2, jax.random.key(0))
+    assert closed == [True]
+
+
+def test_what_is_neither_written_down_nor_simulated_cannot_be_judged():
+    assert judge(unwritten(simulated=False), slider.Pusher(jnp.asarray(0.5)), 3, jax.random.key(0)) == {}

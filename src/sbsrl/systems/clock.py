@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._jax import EXACT
+
 __all__ = ["AT_FIRST", "NAMES", "Clocked", "advanced"]
 
 NAMES = ("clock sin", "clock cos")
@@ -20,7 +22,8 @@ AT_FIRST = (0.0, 1.0)
 def advanced(clock: Float[Array, "2"], period: int) -> Float[Array, "2"]:
     """The clock a step later."""
     s, c = np.sin(2 * np.pi / period), np.cos(2 * np.pi / period)
-    return jnp.stack([clock[0] * c + clock[1] * s, clock[1] * c - clock[0] * s]).astype(clock.dtype)
+    before = clock.astype(EXACT)
+    return jnp.stack([before[0] * c + before[1] * s, before[1] * c - before[0] * s]).astype(clock.dtype)
 
 
 class Clocked(gymnasium.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):

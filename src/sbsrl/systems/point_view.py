@@ -54,7 +54,7 @@ def things_seen(lidar: Lidar) -> tuple[Float[Array, "16 2"], Float[Array, "16"]]
     known = jnp.maximum(lidar, SMALL)
     share = (jnp.maximum(0.0, 1 - before / known) + jnp.minimum(1.0, after / known)) / 2
     own = (lidar > SMALL) & (lidar >= after) & (lidar >= before)
-    angle = (jnp.arange(BINS) + share) * 2 * jnp.pi / BINS
+    angle = (jnp.arange(BINS, dtype=lidar.dtype) + share) * 2 * jnp.pi / BINS
     distance = RANGE * (1 - lidar)
     return distance[:, None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1), jnp.where(own, lidar, 0.0)
 

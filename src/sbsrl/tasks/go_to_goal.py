@@ -99,12 +99,13 @@ def progress(x: State, a: Action, y: State) -> Scalar:
     before, _ = goal_seen(x[GOAL])
     places, readings = things_seen(x[OBSTACLES])
     among = readings > 0
-    middle = jnp.sum(jnp.where(among[:, None], places, 0.0), axis=0) / jnp.maximum(jnp.sum(among), 1)
+    count = jnp.maximum(jnp.sum(among), 1).astype(x.dtype)
+    middle = jnp.sum(jnp.where(among[:, None], places, 0.0), axis=0) / count
     aim = jnp.where(_seen(x), before, middle)
     far, near = (jnp.sqrt(jnp.sum(place**2) + TINY) for place in (aim, seen_after(aim, _way(x, y))))
     reached = _seen(x) & (near <= GOAL_RADIUS)
     known = _seen(x) | jnp.any(among)
-    return jnp.where(known, far - near + REACHED * reached, 0.0).astype(x.dtype)
+    return jnp.where(known, far - near + jnp.where(reached, REACHED, 0.0), 0.0).astype(x.dtype)
 
 
 def _way(x: State, y: State) -> Movement:

@@ -12,9 +12,14 @@ import slider
 from sbsrl.behaviours import record
 from sbsrl.belief import protocol
 from sbsrl.belief.ensemble import EnsembleSettings
+from sbsrl.belief.ensemble.model import Samples
+from sbsrl.costs import nothing_charged
 from sbsrl.errors import UserError
 from sbsrl.leaves import check_form
+from sbsrl.prediction import final_costs
 from sbsrl.prior import Prior
+from sbsrl.spread import middle, spread
+from sbsrl.structure import CostStructure
 from sbsrl.task import Task
 from sbsrl.transitions import Episode
 
@@ -199,3 +204,78 @@ def test_one_episode_is_not_enough(data):
 def test_swapped_limits_of_kappa_are_refused():
     with pytest.raises(UserError, match="swap them"):
         EnsembleSettings(kappa_least=3.0, kappa_most=1.0)
+
+
+def choosing(belief, **choices):
+    return dataclasses.replace(belief, choices=dataclasses.replace(belief.choices, **choices))
+
+
+def predicted(belief, episode, **choices):
+    """On five samples, by a policy that always pushes as that episode did."""
+    samples = Samples.draw(belief.ensemble, 5, jnp.float32(1.0), False, jax.random.key(5))
+    return np.asarray(choosing(belief, **choices)._predicted(samples, Always(0.4), episode, jax.random.key(6)))
+
+
+def by_pieces(belief, episode, length):
+    """The sum of what is predicted of each piece by itself."""
+    samples = Samples.draw(belief.ensemble, 5, jnp.float32(1.0), False, jax.random.key(5))
+    nothing, first = nothing_charged(1, ("sum",))[0], jnp.asarray(0, jnp.int32)
+    total, steps = 0, len(episode.actions)
+    for begin in range(0, steps, length):
+        x, end = jnp.asarray(episode.states[begin], jnp.float32), jnp.asarray(min(length, steps - begin), jnp.int32)
+        total += final_costs(
+            samples, Always(0.4), (), x, nothing, first, end, slider.HORIZON, ("sum",), jax.random.key(0)
+        )
+    return np.asarray(total)
+
+
+@pytest.mark.parametrize("played", [20, 9, 1])
+@pytest.mark.parametrize("length", [1, 7, 20, 500])
+def test_an_episode_is_tested_piece_by_piece_if_so_chosen(learned, far_episode, length, played):
+    """Each from a state that it came to; also of one that ended early. Samples are functions here: 1e-4."""
+    parts = far_episode._replace(states=far_episode.states[: played + 1])
+    short = parts._replace(**{name: getattr(parts, name)[:played] for name in ("actions", "rewards", "costs")})
+    found = predicted(learned[0], short, test_steps=length)
+    np.testing.assert_allclose(found, by_pieces(learned[0], short, min(length, slider.HORIZON)), rtol=1e-4, atol=1e-5)
+
+
+def test_by_default_all_of_an_episode_is_predicted_from_its_first_state(learned, far_episode):
+    belief, _ = learned
+    whole = predicted(belief, far_episode)
+    np.testing.assert_array_equal(whole, predicted(belief, far_episode, test_steps=slider.HORIZON))
+    assert np.abs(whole - predicted(belief, far_episode, test_steps=1)).max() > 1e-3
+
+
+def test_costs_that_are_not_summed_are_predicted_as_a_whole(learned, far_episode):
+    belief = dataclasses.replace(learned[0], aggregations=("statewise",))
+    np.testing.assert_array_equal(predicted(belief, far_episode, test_steps=5), predicted(belief, far_episode))
+
+
+def test_samples_that_are_tested_piece_by_piece_are_not_widened_beforehand(fresh):
+    """Without that the samples are widened to what the held-out episodes ask for, here by a share of 0.01."""
+    narrow = choosing(fresh, kappa=0.5, kappa_least=0.5, kappa_most=10.0, state_share=0.01)
+    kappas = [float(choosing(narrow, test_steps=n).prepared(jax.random.key(2))[0].kappa) for n in (0, 5)]
+    assert kappas[0] > 0.6
+    assert kappas[1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("units", ["deviation", "quantiles"])
+def test_states_are_seen_in_the_units_that_were_chosen(data, units):
+    belief = EnsembleSettings(**SMALL, units=units).create(make_task(data), 3, jax.random.key(1))
+    scales = belief.ensemble.scales
+    np.testing.assert_allclose(scales.input_mean, middle(data.states, units), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(scales.input_std, spread(data.states, units), rtol=1e-5)
+    np.testing.assert_allclose(scales.change_std[0], (data.next_states - data.states)[:, 0].std() + 1e-3, rtol=1e-4)
+
+
+def test_costs_are_learned_from_the_features_that_decide_them(data):
+    """How far beyond the line: networks of one input, which see it and learn it; 0.05."""
+    known = CostStructure((0, 1), features=lambda seen: (seen[:1] + 0.8 * seen[1:] - slider.LINE) / 0.1)
+    task = dataclasses.replace(make_task(data), cost_structure=known)
+    belief, _ = EnsembleSettings(**SMALL, noisy="never").create(task, 3, jax.random.key(1)).prepared(jax.random.key(2))
+    assert belief.ensemble.nets.members.cost[0].weights.shape[-2] == 1
+    model = belief.nominal()
+    for place in (0.1, 0.5, 0.6, 0.7):
+        x, a = jnp.array([place, 0.02]), jnp.array([0.0])
+        y = slider.dynamics(x, a)
+        np.testing.assert_allclose(model.costs(x, a, y), slider.costs(x, a, y), atol=0.05)

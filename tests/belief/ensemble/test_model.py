@@ -195,3 +195,36 @@ def test_where_all_members_agree_that_nothing_costs_no_sample_says_otherwise(get
     rows = Samples.draw(sure, 200, jnp.float32(3.0), False, getkey()).beside(1, 0)
     moved, _ = rows.steps(*inputs(getkey, 200), jnp.zeros((200, 0), jnp.float32))
     assert float(jnp.max(moved.costs)) < 1e-6
+
+
+def squared(seen):
+    """The second of two inputs does not matter, nor does the sign of the first."""
+    return seen[:1] ** 2
+
+
+def test_costs_are_told_only_the_features_of_what_decides_them(getkey):
+    """Of x_1 and the action only x_1 squared: the members and their random priors see nothing else."""
+    ensemble = make_ensemble(cost_structure=CostStructure((1, 2), features=squared))
+    assert ensemble.nets.members.cost[0].weights.shape[-2] == 1
+    (x, _), (a, push) = inputs(getkey, 2)
+    same, other = jnp.stack([x[0] + 3, -x[1]]), jnp.stack([x[0], x[1] + 1])
+    wanted, found, different = (
+        ensemble.outputs(where[None], what[None]).costs for where, what in ((x, a), (same, push), (other, a))
+    )
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    assert float(jnp.max(jnp.abs(different - wanted))) > 1e-3
+
+
+def test_features_are_seen_in_their_own_units_and_not_beyond_five():
+    """The units of the data, here (1, 2) about (0.1, 0.2), do not matter: x_1^2 = 36 and 49 are the same, 5."""
+    ensemble = make_ensemble(cost_structure=CostStructure((1,), features=squared))
+    at = lambda place: ensemble.outputs(array(0.0, place)[None], array(0.0)[None]).costs  # noqa: E731
+    np.testing.assert_array_equal(at(6.0), at(7.0))
+    np.testing.assert_allclose(at(np.sqrt(5.0)), at(7.0), atol=1e-5)
+    assert float(jnp.max(jnp.abs(at(1.0) - at(2.0)))) > 1e-3
+
+
+def test_the_dynamics_are_told_everything_whatever_costs_are_told(getkey):
+    x, a = inputs(getkey, 3)
+    plain, told = (make_ensemble(cost_structure=known) for known in (None, CostStructure((1,), features=squared)))
+    np.testing.assert_array_equal(plain.outputs(x, a).change, told.outputs(x, a).change)

@@ -66,6 +66,16 @@ def test_it_keeps_the_protocols():
     assert isinstance(solver().improver, Listening)
 
 
+def test_what_is_steered_is_all_that_is_trained():
+    """What a linear policy makes of the one number of the state, and not its offset."""
+    chosen = solver(steered=1, policy_layers=0, updates=3)
+    state = chosen.init(jax.random.key(0))
+    after, _ = chosen._block(make_problem(two_states(), None, 1.0, HORIZON), state, jax.random.key(1))
+    (before,), (trained,) = state.network, after.network
+    assert float(trained.weights[0, 0]) != float(before.weights[0, 0])
+    assert float(trained.bias[0]) == float(before.bias[0])
+
+
 def test_nothing_constrained_it_does_what_earns_most():
     found, _ = busy(solver(), make_problem(two_states(), None, 1.0, HORIZON), 8)
     assert found > 0.9 * HORIZON

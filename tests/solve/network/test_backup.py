@@ -112,15 +112,17 @@ def test_what_forecasts_play_is_what_the_filter_plays():
     np.testing.assert_allclose(totals(problem, network(0.8), True)[1], cost, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("pessimism", "rate"), [(0.0, 0.3), (0.4, 0.3 + 0.4 * 0.5)])
-def test_the_critic_learns_what_the_prior_policy_costs_per_step(pessimism, rate):
+@pytest.mark.parametrize(
+    ("pessimism", "rate", "pieces"), [(0.0, 0.3, False), (0.4, 0.3 + 0.4 * 0.5, False), (0.0, 0.3, True)]
+)
+def test_the_critic_learns_what_the_prior_policy_costs_per_step(pessimism, rate, pieces):
     """The prior policy spends 0.3 of every step busy, at the price 1; s = 0.5. Within 5 % of hand arithmetic."""
     samples = Beside(jnp.ones(1, jnp.float32), two_states, 0.5)
     problem = sooper_problem(samples, pessimism=pessimism)
     first = init_critic(jax.random.key(1), 1, 3, 16)
     prior = Backup(network(-0.4), first.network, units(), jnp.ones(3, jnp.float32), HORIZON)
     states = jnp.linspace(-1, 1, 20, dtype=jnp.float32)[:, None]
-    learned = evaluate_prior(first, prior, problem, network(1.0), states, 0.9, 300, jax.random.key(2))
+    learned = evaluate_prior(first, prior, problem, network(1.0), states, 0.9, 300, pieces, jax.random.key(2))
     found = eqx.tree_at(lambda b: b.critic, prior, learned.network).rates(jnp.array([[0.0], [0.3]], jnp.float32))
     np.testing.assert_allclose(found[:, 0], 0.3, rtol=0.05)
     np.testing.assert_allclose(found[:, 1], rate, rtol=0.05)
@@ -133,7 +135,8 @@ def test_the_conversion_is_exact_for_a_cost_that_is_the_same_in_every_step():
     first = init_critic(jax.random.key(1), 1, 3, 16)
     prior = Backup(network(0.0), first.network, units(), jnp.ones(3, jnp.float32), HORIZON)
     states = jnp.arange(8, dtype=jnp.float32)[:, None]
-    learned = evaluate_prior(first, prior, sooper_problem(chain), network(0.0), states, 0.95, 300, jax.random.key(2))
+    problem = sooper_problem(chain)
+    learned = evaluate_prior(first, prior, problem, network(0.0), states, 0.95, 300, False, jax.random.key(2))
     rates = eqx.tree_at(lambda b: b.critic, prior, learned.network).rates(states)[:, 1]
     left = (HORIZON - np.arange(8)).astype(np.float32)
     np.testing.assert_allclose(left * rates, left * 0.25, rtol=0.05)

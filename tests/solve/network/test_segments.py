@@ -1,5 +1,7 @@
 """Segments with critics: targets by hand, a value of its own for every sample, and a long problem that is solved."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -162,6 +164,72 @@ def test_a_long_problem_is_solved_with_critics():
         rewards.append(float(seen.reward))
     np.testing.assert_allclose(np.mean(rewards[-20:]), 15.0, rtol=0.1)
     assert float(state.multipliers[0]) > 0
+
+
+def test_a_long_problem_is_solved_by_pieces_of_it():
+    """The same over pieces of 12 steps, which are taken five times, from states of the data. Within 10 %."""
+    busy = lambda price: known(lambda x, a: (1 + a) / 2, lambda x, a, y: y[0], lambda x, a, y: price * y)  # noqa: E731
+    prices = jnp.array([1.0, 2.0], jnp.float32)
+    problem = make_problem(busy(jnp.float32(1.0)), Parametric(prices, busy), 30.0, 60)
+    x = np.linspace(0, 1, 50)[:, None]
+    data = Transitions(x, 0 * x, x, np.zeros(50), np.zeros((50, 1)), np.zeros(50, bool))
+    chosen = solver(
+        at_rest,
+        60,
+        budget=30.0,
+        return_scale=60.0,
+        data=data,
+        pieces=12,
+        segment=6,
+        each=4,
+        nominal=8,
+        updates=10,
+        discount=0.9,
+        multiplier_rate=0.1,
+        policy_rate=3e-3,
+        checks=1,
+    )
+    state, rewards = chosen.init(jax.random.key(0)), []
+    problem = chosen._placed(problem, state, jax.random.key(2))
+    for i in range(80):
+        state, seen = chosen._block(problem, state, jax.random.fold_in(jax.random.key(1), i))
+        rewards.append(float(seen.reward))
+    np.testing.assert_allclose(np.mean(rewards[-20:]), 15.0, rtol=0.1)
+    assert float(state.multipliers[0]) > 0
+
+
+def test_pieces_begin_at_visited_states_and_nothing_is_recalled_besides():
+    """The first segments as well: they are not looked for on the models."""
+    chosen = solver(at_rest, 20, data=somewhere_else(), pieces=10, segment=5, each=4, nominal=8, recalled=0.25)
+    problem = make_problem(drift(jnp.float32(1.0)), Parametric(SHIFTS, drift), 1.0, 20)
+    problem = chosen._placed(problem, chosen.init(jax.random.key(0)), jax.random.key(1))
+    improver = chosen.improver
+    starts = improver._recalled(improver._starts(problem, jax.random.key(2)), jax.random.key(3))
+    rows = rows_of(problem, 4, 8)
+    first, memory = improver._first(STILL, problem, rows, starts[0], jax.random.key(4))
+    assert starts.shape == (50, 12, 1)
+    assert float(jnp.min(starts)) >= 7
+    np.testing.assert_array_equal(first[:, 0], np.concatenate([np.tile(starts[0, :4, 0], 2), starts[0, 4:, 0]]))
+    assert memory == ()
+
+
+def test_what_is_steered_is_all_that_is_trained():
+    """Of two numbers, of which the policy may only be about the last one."""
+    push = known(lambda x, a: x, lambda x, a, y: a[0] * (x[0] + x[1]), lambda x, a, y: 0 * x[:1])
+    x = np.ones((50, 2))
+    data = Transitions(x, 0 * x[:, :1], x, np.zeros(50), np.zeros((50, 1)), np.zeros(50, bool))
+    for steered, moved in ((1, [False, True]), (0, [True, True])):
+        chosen = solver(
+            lambda key: jnp.ones(2), 10, data=data, pieces=5, segment=5, steered=steered, policy_layers=0, updates=5
+        )
+        chosen = replace(chosen, domain=replace(chosen.domain, units=units(2)))
+        chosen = replace(chosen, improver=replace(chosen.improver, domain=chosen.domain))
+        state = chosen.init(jax.random.key(0))
+        problem = chosen._placed(make_problem(push, None, 1.0, 10), state, jax.random.key(1))
+        after, _ = chosen._block(problem, state, jax.random.key(2))
+        (before,), (trained,) = state.network, after.network
+        np.testing.assert_array_equal((trained.weights != before.weights)[:, 0], moved)
+        assert (float(trained.bias[0]) != float(before.bias[0])) == (steered == 0)
 
 
 def test_some_segments_begin_at_states_of_the_data():

@@ -120,4 +120,5 @@ class ActorCritic:
             anchor=chosen.anchor,
             averaging=chosen.averaging,
             robust=chosen.robust,
+            steered=chosen.steered,
         )

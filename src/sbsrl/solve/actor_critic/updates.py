@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int
 
 from ..._jax import PLAN
 from ...belief.protocol import Rows
-from ...networks import Network, apply, apply_members
+from ...networks import Network, apply, apply_members, of_last_inputs
 from ...optimisation import descend, usable
 from ...problem import Problem
 from ...types import PRNGKey, Scalar
@@ -84,6 +84,8 @@ class Sizes(NamedTuple):
     averaging: float
     robust: bool
     """Whether the return is the mean over all models; else it is that of the nominal one."""
+    steered: int = 0
+    """How many inputs of the policy its training is about; 0: all."""
 
 
 class Sources(NamedTuple):
@@ -305,8 +307,9 @@ def _actor(
     slopes, log_density = jax.grad(_objective, has_aux=True)(
         (trained.network, soft.log_std), setting, learned, anchor, pushed, chosen, draw_key
     )
-    slopes = usable(slopes)
-    network, moments = descend(OPTIMISER, slopes[0], trained.moments, trained.network, rate)
+    slopes, steered = usable(slopes), setting.sizes.steered
+    trained_slopes = of_last_inputs(slopes[0], steered) if steered else slopes[0]
+    network, moments = descend(OPTIMISER, trained_slopes, trained.moments, trained.network, rate)
     surplus = -log_density - setting.sizes.entropy  # of the entropy: where it is too large, the temperature falls
     before = (soft.log_std, soft.log_temperature)
     (log_std, log_temperature), soft_moments = descend(SOFT, (slopes[1], surplus), soft.moments, before, SOFT_RATE)

@@ -276,7 +276,8 @@ class NetworkSolver:
         if not bool(state.cleared) or int(state.origin) not in (TRAINED, KEPT):
             return _begun_anew(state)
         if little and earned >= float(state.promised) - COLLAPSE * self.domain.return_scale:
-            return state._replace(region=moved(region, state.played, costs))
+            state = state._replace(region=moved(region, state.played, costs))
+            return state if equal(state.network, state.played) else _begun_anew(state)
         return _begun_anew(state._replace(region=shrunk(region, self.choices.radius)))
 
     def _block(
