@@ -238,6 +238,7 @@ def test_known_signals_must_be_a_number_and_one_number_for_each_cost(signals, sa
         (lambda: CostStructure((1, 1)), "name indices of .x, a., each once"),
         (lambda: CostStructure((0,), lambda x: x[:2]), r"has shape \(2,\); give an array with one number for each"),
         (lambda: CostStructure((0,), lambda x: x[0]), r"has shape \(\); give an array with one number for each"),
+        (lambda: CostStructure((0,), features=lambda z: z[0]), r"decide the costs .* have shape \(\); give an array"),
     ],
 )
 def test_what_decides_costs_must_exist_and_limit_each_of_them(structure, said):

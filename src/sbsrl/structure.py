@@ -72,7 +72,14 @@ class CostStructure:
         """How many numbers decide."""
         if self.features is None:
             return len(self.inputs)
-        return int(jax.eval_shape(self.features, jax.ShapeDtypeStruct((len(self.inputs),), PLAN)).shape[0])
+        return self.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the features, where there are any."""
+        assert self.features is not None
+        found: tuple[int, ...] = jax.eval_shape(self.features, jax.ShapeDtypeStruct((len(self.inputs),), PLAN)).shape
+        return found
 
     def deciding(self, x: Float[Array, "*n dx"], a: Float[Array, "*n da"]) -> Float[Array, "*n q"]:
         """These numbers, where there are features."""

@@ -183,6 +183,10 @@ class Task:
                 f"the costs of {self.name} are said to depend on input {max(known.inputs)}; of (x, a) there are "
                 f"{self.state_size + self.action_size}, counted from 0."
             )
+        if known.features is not None and len(known.shape) != 1:
+            raise UserError(
+                f"the features that decide the costs of {self.name} have shape {known.shape}; give an array of numbers."
+            )
         if known.most is None:
             return
         shape = jax.eval_shape(known.most, jax.ShapeDtypeStruct((self.state_size,), EXACT)).shape

@@ -18,7 +18,7 @@ from ..costs import Aggregation, aggregate, total
 from ..errors import UserError
 from ..monitor import INTERVENED
 from ..policy import Policy, told
-from ..systems.episode import run_episode
+from ..systems.episode import ResetFault, run_episode
 from ..systems.faults import Guard
 from ..task import Equations, Task
 from ..types import PRNGKey
@@ -72,6 +72,8 @@ def _played(
             run_episode(env, policy, int(seed), key, task.horizon, guard=guard)
             for seed, key in zip(seeds, keys, strict=True)
         ]
+    except ResetFault as fault:
+        raise UserError(f"the simulation of {task.name} failed while a policy was judged: {fault}.") from None
     finally:
         env.close()
     if faults := [played.episode.reason for played in each if played.episode.ended == "fault"]:
