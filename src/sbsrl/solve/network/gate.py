@@ -42,7 +42,10 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Asks samples that no training has seen, from states that it has not begun at either."""
+    """Asks samples that no training has seen: of whole episodes from initial states that it has not seen either.
+
+    Pieces of episodes begin at states of the same pool in training and here.
+    """
 
     outlook: Outlook
     units: Units
