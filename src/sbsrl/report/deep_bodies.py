@@ -43,8 +43,8 @@ EXPLAINED = (
     "Top: true return of every executed policy, as a share of what an episode of the offline data earns. Bottom: its "
     "true mean cost; crosses are executed episodes that cost more than the budget. Mean and 95 % percentile interval "
     "over runs; the last point is the policy that is returned. All methods have the same data, models, updates, "
-    "budget, trust region and gate. What was expected was written down before the runs; whether it was met is computed "
-    "from them."
+    "budget, trust region and gate. What was expected was written down before the runs, but for the line on intervals, "
+    "which was added when the first had been seen; whether it was met is computed from them."
 )
 
 
