@@ -12,6 +12,7 @@ from sbsrl.solve.gradient.choices import GradientChoices
 from sbsrl.solve.network.forecast import Forecast
 from sbsrl.solve.network.gate import Gate
 from sbsrl.solve.network.outlook import (
+    APART,
     EPISODES,
     PER_EPISODE,
     POOL,
@@ -56,10 +57,29 @@ def test_pieces_say_what_whole_episodes_do_where_nothing_changes(pieces):
 def test_whole_episodes_begin_where_the_task_does_and_pieces_where_the_problem_says():
     problem = STATIONARY.demanding(jnp.float32(0), HORIZON)
     pool = problem.starts + jnp.arange(1.0, 9.0)[:, None]
-    problem = placed(problem, nothing_visited(1, 5), np.asarray(pool), 0.5, jax.random.key(0))
-    whole, pieces = (np.asarray(Outlook(at_rest, HORIZON, H).starts(problem, 300, jax.random.key(1))) for H in (0, 5))
-    np.testing.assert_array_equal(whole, np.zeros((300, 1)))
-    np.testing.assert_array_equal(np.unique(pieces), np.arange(1, 9))
+    problem = placed(problem, nothing_visited(1, 5), np.tile(pool, (3, 1)), 0.5, jax.random.key(0))
+    for asked in (Outlook.starts, Outlook.unseen):
+        whole, pieces = (
+            np.asarray(asked(Outlook(at_rest, HORIZON, H), problem, 300, jax.random.key(1))) for H in (0, 5)
+        )
+        np.testing.assert_array_equal(whole, np.zeros((300, 1)))
+        np.testing.assert_array_equal(np.unique(pieces), np.arange(1, 9))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, EPISODES, EPISODES + 1, EPISODES + 2])
+def test_the_gate_begins_at_episodes_that_training_begins_none_at(count):
+    """Of three that follow each other one is the gate's, the first of all too; and the last third of the data."""
+    problem = placed(make_problem(steady(1.0), None, 1.0, 1), after(count), RECORDED, 0.5, jax.random.key(0))
+    outlook = Outlook(at_rest, HORIZON, 5)
+    trained, checked = (
+        {float(x) for x in ask(problem, 20_000, jax.random.key(1))[:, 0]} for ask in (outlook.starts, outlook.unseen)
+    )
+    assert not trained & checked
+    remembered = range(max(count - EPISODES, 0) + 1, count + 1)
+    assert {number for number in checked if number > 0} == {each for each in remembered if each % APART == 1}
+    assert {number for number in trained if number > 0} == {each for each in remembered if each % APART != 1}
+    end = len(RECORDED) - len(RECORDED) // APART
+    assert min(trained) >= -end > max(number for number in checked if number < 0)
 
 
 @pytest.mark.parametrize(("pieces", "steps", "times"), [(0, 60, 1), (25, 25, 2.4), (60, 60, 1), (500, 60, 1)])
@@ -106,19 +126,21 @@ RECORDED = -1 - np.arange(400.0)[:, None] * np.ones(2)
 
 
 def numbers_in_pool(visited, recent):
-    """Of which episodes the states of the pool are; those that were recorded are below 0."""
+    """Of which episodes the states of both pools are; those that were recorded are below 0."""
     problem = placed(make_problem(steady(1.0), None, 1.0, 1), visited, RECORDED, recent, jax.random.key(0))
-    assert problem.starts.shape == (POOL, 2)
-    return np.asarray(problem.starts[:, 0])
+    assert problem.starts.shape == (2 * POOL, 2)
+    return np.asarray(problem.starts[:, 0]).reshape(2, POOL)
 
 
 @pytest.mark.parametrize("recent", [0.0, 0.25, 0.75, 1.0])
 def test_the_share_of_recent_states_is_the_one_that_was_chosen(recent):
-    """Three episodes, a third of that share each: within 0.05."""
-    found = numbers_in_pool(after(3), recent)
-    assert np.mean(found > 0) == pytest.approx(recent, abs=1 / POOL)
-    for number in (1, 2, 3):
-        assert np.mean(found == number) == pytest.approx(recent / 3, abs=0.05)
+    """Three episodes, two of them for training, half of that share each: within 0.05."""
+    training, checks = numbers_in_pool(after(3), recent)
+    for pool in (training, checks):
+        assert np.mean(pool > 0) == pytest.approx(recent, abs=1 / POOL)
+    for number in (2, 3):
+        assert np.mean(training == number) == pytest.approx(recent / 2, abs=0.05)
+    assert np.all(checks[checks > 0] == 1)
 
 
 def test_before_the_first_episode_all_states_are_recorded_ones_and_many_of_them():

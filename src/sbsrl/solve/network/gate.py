@@ -42,10 +42,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Asks samples that no training has seen: of whole episodes from initial states that it has not seen either.
-
-    Pieces of episodes begin at states of the same pool in training and here.
-    """
+    """Asks samples that no training has seen, from states that it has not seen either."""
 
     outlook: Outlook
     units: Units
@@ -60,7 +57,7 @@ class Gate:
         """What the samples say of an episode, from states that are drawn anew."""
         start_key, roll_key = jax.random.split(key)
         nominal = max(CHECK_NOMINAL, self.check_starts // CHECK_NOMINAL)
-        starts = self.outlook.starts(problem, self.check_starts + nominal, start_key)
+        starts = self.outlook.unseen(problem, self.check_starts + nominal, start_key)
         found = forecast(network, self.units, problem, starts, self.outlook.steps, nominal, roll_key)
         return found.times(self.outlook.times)
 

@@ -47,10 +47,17 @@ class Outlook:
         return self.horizon / self.steps
 
     def starts(self, problem: Problem, count: int, key: PRNGKey) -> Float[Array, "n dx"]:
-        """Where so many rows begin: draws from rho_0, or of the states that the problem was given (`placed`)."""
+        """Where so many rows begin in training: draws from rho_0, or of states that were visited (`placed`)."""
+        return self._drawn(problem.starts[: len(problem.starts) // 2], count, key)
+
+    def unseen(self, problem: Problem, count: int, key: PRNGKey) -> Float[Array, "n dx"]:
+        """Where so many rows begin in a check: other draws, or states of episodes that training begins none at."""
+        return self._drawn(problem.starts[len(problem.starts) // 2 :], count, key)
+
+    def _drawn(self, pool: Float[Array, "pool dx"], count: int, key: PRNGKey) -> Float[Array, "n dx"]:
         if not self.pieces:
             return draw_starts(self.start, count, key).astype(PLAN)
-        return problem.starts[jax.random.randint(key, (count,), 0, len(problem.starts))].astype(PLAN)
+        return pool[jax.random.randint(key, (count,), 0, len(pool))].astype(PLAN)
 
 
 def outlook_of(domain: Domain, choices: NetworkChoices) -> Outlook:
@@ -58,10 +65,12 @@ def outlook_of(domain: Domain, choices: NetworkChoices) -> Outlook:
     return Outlook(domain.start, domain.horizon, min(choices.pieces, domain.horizon))
 
 
-EPISODES, PER_EPISODE = 8, 256
+EPISODES, PER_EPISODE = 12, 256
 """How many of the last episodes are remembered, and by how many states each."""
 POOL = 1024
-"""States that a problem is given."""
+"""States that a problem is given for training, and as many for checks."""
+APART = 3
+"""Of so many episodes one is for checks alone: the first, and of data the last part."""
 
 
 class Visited(NamedTuple):
@@ -91,17 +100,28 @@ def added_to(visited: Visited, states: Float[np.ndarray, "T dx"]) -> Visited:
 def placed(
     problem: Problem, visited: Visited, recorded: Float[np.ndarray, "N dx"], recent: float, key: PRNGKey
 ) -> Problem:
-    """The problem with a pool of visited states as its starts.
+    """The problem with visited states as its starts: a pool for training, then one for checks.
 
-    The share `recent` of them is from the last episodes, once there are any, and the rest from the offline data.
+    The share `recent` of each is from the last episodes, once there are any for it, and the rest from the offline data.
+    No episode is in both, but the one of the data that the boundary between their parts goes through.
     """
+    count = min(int(visited.episodes), len(visited.states))
+    episodes = np.asarray(visited.states)[:count]
+    numbers = int(visited.episodes) - 1 - np.arange(count)
+    apart, end = numbers % APART == 0, len(recorded) - len(recorded) // APART
+    parts = ((recorded[:end], episodes[~apart]), (recorded[end:] if end < len(recorded) else recorded, episodes[apart]))
+    pools = [_pool(*part, recent, each) for part, each in zip(parts, jax.random.split(key), strict=True)]
+    return eqx.tree_at(lambda tree: tree.starts, problem, jnp.asarray(np.concatenate(pools)))
+
+
+def _pool(
+    recorded: Float[np.ndarray, "N dx"], episodes: Float[np.ndarray, "E P dx"], recent: float, key: PRNGKey
+) -> Float[np.ndarray, "K dx"]:
     keys = jax.random.split(key)
-    old = np.asarray(jax.random.randint(keys[0], (POOL,), 0, len(recorded)))
-    pool = recorded[old].astype(np.float32)
-    episodes = min(int(visited.episodes), len(visited.states))
-    if episodes:
-        known = np.asarray(visited.states)[:episodes].reshape(-1, pool.shape[1])
-        new = known[np.asarray(jax.random.randint(keys[1], (POOL,), 0, len(known)))]
-        count = round(recent * POOL)
-        pool = np.concatenate([new[:count], pool[count:]])
-    return eqx.tree_at(lambda tree: tree.starts, problem, jnp.asarray(pool))
+    pool = recorded[np.asarray(jax.random.randint(keys[0], (POOL,), 0, len(recorded)))].astype(np.float32)
+    if not len(episodes):
+        return pool
+    known = episodes.reshape(-1, pool.shape[1])
+    count = round(recent * POOL)
+    pool[:count] = known[np.asarray(jax.random.randint(keys[1], (count,), 0, len(known)))]
+    return pool
