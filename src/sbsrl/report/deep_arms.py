@@ -43,7 +43,7 @@ BODIES = {
     for world in (
         World("quadruped", "rwrl-quadruped", (), "trot:40", 20, 1.03, 4, (("pessimism", 0.0), ("optimism", 0.0))),
         World("humanoid", "rwrl-humanoid", (), "stand:40", 20, 1.05, 4, (("pessimism", 0.002), ("optimism", 0.0))),
-        World("go to goal", "go-to-goal", (), "driver:100", 20, 1.5, 16, (("pessimism", 0.002), ("optimism", 0.1))),
+        World("go to goal", "go-to-goal", (), "driver:100", 20, 1.5, 64, (("pessimism", 0.002), ("optimism", 0.1))),
     )
 }
 """Simulations without equations: 1 is what the behaviour of the data earns."""

@@ -10,10 +10,11 @@ from known_problems import Parametric, known, make_problem, solver
 
 from sbsrl.leaves import check_form
 from sbsrl.networks import equal
-from sbsrl.solve.network.gate import KEPT, TRAINED
+from sbsrl.solve.network.gate import KEPT, RESTING, TRAINED
 from sbsrl.solve.network.improver import OPTIMISER
 from sbsrl.solve.network.outlook import POOL
 from sbsrl.solve.network.region import difference
+from sbsrl.solve.network.state import COMPARED
 from sbsrl.transitions import Episode, Transitions
 
 HORIZON, RADIUS, COST = 8, 0.05, 0.5
@@ -101,7 +102,7 @@ def test_what_is_trained_stays_within_the_radius_and_goes_as_far():
     solution, state, after = solved()
     chosen = in_region()
     pool = chosen._placed(PROBLEM, state, jax.random.key(2)).starts
-    assert pool.shape == (POOL, 1)
+    assert pool.shape == (2 * POOL, 1)
     apart = float(difference(after.played, state.region.reference, chosen.domain.units, pool))
     assert 0.9 * RADIUS < apart <= 1.01 * RADIUS
     assert solution.metrics["radius"] == pytest.approx(RADIUS)
@@ -174,9 +175,11 @@ def test_with_a_region_pieces_begin_where_episodes_succeeded(radius, remembered)
 
 
 def test_new_pieces_begin_at_states_of_that_episode():
-    """Half of them, which is what is usual: the others are recorded, between 7 and 8."""
+    """Half of them, which is what is usual: the others are recorded, between 7 and 8. The first is for the gate."""
     chosen = in_region()
-    after = chosen.observed(chosen.init(jax.random.key(0)), good())
+    after = chosen.init(jax.random.key(0))
+    for _ in range(2):
+        after = chosen.observed(after, good())
     starts = np.asarray(chosen._placed(PROBLEM, after, jax.random.key(3)).starts)
     assert np.mean(starts == 3) == 0.5
     assert np.mean(starts >= 7) == 0.5
@@ -192,6 +195,48 @@ def test_bounds_are_lowered_by_what_the_reference_really_costs_more_than_is_fore
     np.testing.assert_allclose(found.bounds, [2.0 - lowered], atol=1e-5)
     solution, _ = chosen.solve(PROBLEM, state, jax.random.key(3))
     assert solution.metrics["bound"] == pytest.approx(2.0 - lowered, abs=1e-5)
+
+
+FORETOLD = 8 * 0.1
+"""By the samples, of any policy: 8 x 0.05 and 8 x 0.15, in the mean."""
+
+
+def in_doubt():
+    """Without a region, with what was really paid."""
+    return in_region(radius=0.0, corrected=True)
+
+
+def test_at_first_the_data_say_how_many_times_more_is_paid_than_foretold():
+    """Of a clone of episodes that cost 0.5: less, which lowers no bound; 1e-5."""
+    chosen = in_doubt()
+    state, _ = chosen.prepare(PROBLEM, chosen.init(jax.random.key(0)), jax.random.key(1))
+    np.testing.assert_allclose(state.compared, np.broadcast_to([[COST], [FORETOLD]], (COMPARED, 2, 1)), atol=1e-5)
+    np.testing.assert_allclose(chosen._anchored(PROBLEM, state, jax.random.key(2)).bounds, [2.0])
+
+
+@pytest.mark.parametrize(
+    ("paid", "times"), [([1.6] * COMPARED, 2.0), ([1.6, 0.0] * (COMPARED // 2), 1.0), ([2.4] * (COMPARED // 2), 3.0)]
+)
+def test_bounds_are_divided_by_how_many_times_dearer_than_foretold_the_last_policies_were(paid, times):
+    """Over the last sixteen episodes; of those that are missing nothing is known. Within 1e-5."""
+    chosen = in_doubt()
+    solution, state = chosen.solve(PROBLEM, chosen.init(jax.random.key(0)), jax.random.key(1))
+    assert solution.metrics["bound"] == 2.0
+    np.testing.assert_allclose(state.foretold, [FORETOLD], rtol=1e-5)
+    for cost in paid:
+        after = chosen.observed(state, episode(cost, 0.0))
+        check_form("the state", state, after)
+        state = state._replace(compared=after.compared)
+    bounds = chosen._anchored(PROBLEM, state, jax.random.key(2)).bounds
+    np.testing.assert_allclose(bounds, [2.0 / times], rtol=1e-5)
+
+
+@pytest.mark.parametrize("change", [{"cleared": False}, {"origin": RESTING}])
+def test_policies_that_the_gate_never_passed_say_nothing_of_its_forecasts(change):
+    chosen = in_doubt()
+    _, state = chosen.solve(PROBLEM, chosen.init(jax.random.key(0)), jax.random.key(1))
+    state = state._replace(**{name: jnp.asarray(value) for name, value in change.items()})
+    assert same(chosen.observed(state, episode(1.9, 0.0)).compared, state.compared)
 
 
 def test_without_pieces_and_radius_nothing_of_this_happens():

@@ -47,6 +47,13 @@ class NetworkChoices:
         "visited states, as a share of half their range; adapted after every episode; what that policy really cost "
         "more than is foretold of it is added to every forecast; 0 sets no limit; needs pieces",
     )
+    corrected: bool = declared(
+        Switch(),
+        False,
+        "whether bounds are divided by how many times what was foretold of the last policies they really cost, at "
+        "first by how many times what is foretold of their clone the data cost; with a radius what the policy it is "
+        "about costs more is always subtracted",
+    )
     steered: int = declared(
         Whole(0, 10_000),
         0,

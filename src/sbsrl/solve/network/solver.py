@@ -28,7 +28,7 @@ from .outlook import added_to, nothing_visited, outlook_of, placed
 from .proven import added, best, is_newest, newest, played_again
 from .region import Region, after_another, moved, shortfall, shrunk, within
 from .segments import init_critic
-from .state import SolverState, init_state, pushed
+from .state import SolverState, init_state, pushed, times_dearer
 
 __all__ = ["NetworkSolver", "SolverState"]
 
@@ -62,6 +62,7 @@ class NetworkSolver:
             state = state._replace(network=network, cloned=network, played=network)
             state = state._replace(region=self._about(network, data))
         problem = self._placed(problem.demanding(jnp.zeros((), PLAN), problem.steps), state, key)
+        state = self._compared(problem, state, key)
         problem = self._anchored(problem, state, key)
         found = OfflinePhase(self.choices, self._gate, self._block).improved(problem, state, key)
         return found.state._replace(prior=found.state.network), {
@@ -75,6 +76,13 @@ class NetworkSolver:
         """A region about the clone of these data."""
         costs = jnp.asarray(mean_costs(self.domain.aggregations, data), PLAN)
         return Region(clone, jnp.asarray(self.choices.radius, PLAN), costs, jnp.ones((), PLAN))
+
+    def _compared(self, problem: Problem, state: SolverState, key: PRNGKey) -> SolverState:
+        """With what the data cost, and what is foretold of their clone."""
+        if not self.choices.corrected or problem.samples is None:
+            return state
+        pair = jnp.stack([state.region.costs, self._foretold(problem, state.cloned, key)])
+        return state._replace(compared=jnp.broadcast_to(pair, state.compared.shape))
 
     def learned(self, state: SolverState) -> dict[str, NetworkPolicy]:
         """The clone, and what became of it offline: the prior policy."""
@@ -148,6 +156,7 @@ class NetworkSolver:
             origin=jnp.asarray(chosen.origin, jnp.int32),
             cleared=jnp.asarray(chosen.violation <= 0),
             promised=jnp.asarray(chosen.earned * self.domain.return_scale, PLAN),
+            foretold=jnp.mean(found.costs, axis=0) if len(found.costs) else state.foretold,
         )
         metrics = {
             **training,
@@ -192,12 +201,23 @@ class NetworkSolver:
         return problem if problem.switch is None else switched(problem, self._backup(problem, state))
 
     def _anchored(self, problem: Problem, state: SolverState, key: PRNGKey) -> Problem:
-        """The problem with bounds that are lower by what the reference really costs more than is foretold of it."""
-        if not self.choices.radius or problem.samples is None:
+        """The problem with bounds that are lower by what is really paid more than is foretold.
+
+        In a trust region the reference tells how much more, else the last policies how many times more.
+        """
+        if problem.samples is None:
             return problem
+        if self.choices.radius:
+            foretold = self._foretold(problem, state.region.reference, key)
+            return problem.bounded(problem.bounds - shortfall(state.region, foretold))
+        if self.choices.corrected:
+            return problem.bounded(problem.bounds / times_dearer(state.compared))
+        return problem
+
+    def _foretold(self, problem: Problem, network: Network, key: PRNGKey) -> Float[Array, " k"]:
+        """What a policy costs, the mean over the samples."""
         check_key = jax.random.fold_in(key, self.choices.checks + 5)
-        foretold = jnp.mean(self._gate.checked(problem, state.region.reference, check_key).costs, axis=0)
-        return problem.bounded(problem.bounds - shortfall(state.region, foretold))
+        return jnp.mean(self._gate.checked(problem, network, check_key).costs, axis=0)
 
     def _placed(self, problem: Problem, state: SolverState, key: PRNGKey) -> Problem:
         """The problem with visited states to begin at, where models are followed for pieces of an episode."""
@@ -252,6 +272,8 @@ class NetworkSolver:
         if self.choices.radius:
             state = self._settled(state, costs, bool(np.all(costs <= little)), earned)
         state = state._replace(optimism=pushed(state.optimism, float(state.promised) - earned))
+        if bool(state.cleared) and int(state.origin) != RESTING:
+            state = state._replace(compared=pushed(state.compared, np.stack([costs, np.asarray(state.foretold)])))
         if is_newest(state.proven, state.played):
             return state._replace(proven=played_again(state.proven, costs, earned, little))
         if not bool(state.cleared) or int(state.origin) == RESTING or np.any(costs > little):

@@ -16,7 +16,7 @@ from .proven import Proven, nothing_proven
 from .region import Region
 from .segments import Critic
 
-__all__ = ["SolverState", "init_state", "pushed"]
+__all__ = ["COMPARED", "SolverState", "init_state", "pushed", "times_dearer"]
 
 
 class SolverState(NamedTuple):
@@ -42,6 +42,11 @@ class SolverState(NamedTuple):
     """The return that the samples promised of what was played."""
     optimism: Float[Array, " recent"]
     """By how much such promises exceeded what was earned, in the last episodes."""
+    foretold: Float[Array, " k"]
+    """What what was played would cost, the mean over the samples."""
+    compared: Float[Array, "compared 2 k"]
+    """What was really paid, and what had been foretold, in the last episodes of policies that had passed the gate; at
+    first what the data cost, and what is foretold of their clone."""
     memory: Any
     """Of the improver."""
     backup: Critic
@@ -56,6 +61,8 @@ class SolverState(NamedTuple):
 
 RECENT = 8
 """Episodes over which promises are compared with what was earned."""
+COMPARED = 16
+"""The same for costs, which differ more from episode to episode."""
 
 
 def init_state(
@@ -75,6 +82,8 @@ def init_state(
         cleared=jnp.zeros((), bool),
         promised=jnp.zeros((), PLAN),
         optimism=jnp.zeros(RECENT, PLAN),
+        foretold=jnp.zeros(costs, PLAN),
+        compared=jnp.zeros((COMPARED, 2, costs), PLAN),
         memory=memory,
         backup=backup,
         evaluated=jnp.zeros((), bool),
@@ -83,6 +92,19 @@ def init_state(
     )
 
 
-def pushed(recent: Float[Array, " recent"], value: float) -> Float[Array, " recent"]:
+def times_dearer(compared: Float[Array, "compared 2 k"]) -> Float[Array, " k"]:
+    """How many times what was foretold was really paid, all episodes together; 1 if it was less.
+
+    Costs are taken to be positive. What models forget makes real costs a multiple of what they foretell: a bound that
+    is divided by this can be kept by whoever can make the cost small, which one cannot from which it is subtracted.
+    """
+    paid, foretold = jnp.sum(compared, axis=0)
+    return jnp.maximum(paid, foretold + NOTHING) / (foretold + NOTHING)
+
+
+NOTHING = 1e-6
+
+
+def pushed(recent: Float[Array, "recent ..."], value: float | Float[np.ndarray, "..."]) -> Float[Array, "recent ..."]:
     """With a new value in front, without the oldest."""
-    return jnp.asarray(np.concatenate([[value], np.asarray(recent)[:-1]]).astype(np.float32))
+    return jnp.asarray(np.concatenate([np.asarray(value)[None], np.asarray(recent)[:-1]]).astype(np.float32))
