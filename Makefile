@@ -36,6 +36,7 @@ bench: env
 	taskset -c 0 $(BIN)/python benchmarks/planning.py
 	taskset -c 0 $(BIN)/python benchmarks/laboratory.py
 	taskset -c 0 $(BIN)/python benchmarks/deep.py
+	taskset -c 0 $(BIN)/python benchmarks/deep.py bodies
 	taskset -c 0 $(BIN)/python benchmarks/actor_critic.py
 	taskset -c 0 $(BIN)/python benchmarks/environments.py
 	taskset -c 0 $(BIN)/python benchmarks/before.py

@@ -1,6 +1,7 @@
 """Speed and memory with networks: whole runs on one core, and what one update of a policy is made of; writes `deep.md`.
 
 taskset -c 0 python benchmarks/deep.py
+taskset -c 0 python benchmarks/deep.py bodies    # all methods on the tasks without equations; writes `bodies.md`
 """
 
 import os
@@ -28,6 +29,9 @@ RUNS = {
 """By task and solver: episodes after the offline phase, and the CPU-seconds that both may take together, if limited."""
 MEMORY = 1.5
 """GB."""
+BODIES = ("rwrl-quadruped", "rwrl-humanoid", "go-to-goal")
+METHODS, EPISODES = ("sbsrl", "mean", "mbpo", "sooper"), 3
+"""On each of them; all that a run compiles and keeps is there after so many episodes."""
 FEW = {"race-car": "careless:25:0", "rwrl-cartpole": "pump:25:0"}
 """Data for a profile, which learns nothing from them."""
 
@@ -48,7 +52,7 @@ class Measured(NamedTuple):
 # in the process of one run -----------------------------------------------------------------------------------------
 
 
-def run(task: str, solver: str, episodes: int) -> None:
+def run(task: str, solver: str, episodes: int, method: str = "sbsrl") -> None:
     """Trains in memory and prints what it took, as JSON."""
     import resource  # noqa: PLC0415
 
@@ -65,7 +69,7 @@ def run(task: str, solver: str, episodes: int) -> None:
         compiled[0] += event == "/jax/core/compile/backend_compile_duration"
 
     jax.monitoring.register_event_duration_secs_listener(heard)
-    spec = Specification.make(task, "sbsrl", 7, "cpu", {"episodes": episodes, "solver": solver})
+    spec = Specification.make(task, method, 7, "cpu", {"episodes": episodes, "solver": solver})
     began = time.process_time()
     spec.make_task()
     started = time.process_time()
@@ -247,9 +251,31 @@ def main() -> None:
     print("\n".join(lines))
 
 
+def bodies() -> None:
+    """Every method on every task without equations."""
+    lines = [
+        "# Memory of a run on the tasks without equations",
+        "",
+        "`taskset -c 0 python benchmarks/deep.py bodies`: each run in a process of its own on one core, the offline "
+        f"phase and {EPISODES} episodes. CPU-seconds with compilation, but without recording the data.",
+        "",
+        "| task | method | offline | per episode after it | peak memory |",
+        "|---|---|---|---|---|",
+    ]
+    for task in BODIES:
+        for method in METHODS:
+            found = Measured(**asked("run", task, "gradient", str(EPISODES), method))
+            each = (found.total - found.offline) / EPISODES
+            lines.append(f"| {task} | {method} | {found.offline:.0f} s | {each:.0f} s | {found.gigabytes:.2f} GB |")
+            print(lines[-1], flush=True)
+    (HERE / "bodies.md").write_text("\n".join(lines) + "\n")
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["run"]:
-        run(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+        run(sys.argv[2], sys.argv[3], int(sys.argv[4]), *sys.argv[5:])
+    elif sys.argv[1:2] == ["bodies"]:
+        bodies()
     elif sys.argv[1:2] == ["profile"]:
         profile(sys.argv[2])
     elif sys.argv[1:2] == ["integrator"]:
