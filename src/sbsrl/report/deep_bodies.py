@@ -17,7 +17,7 @@ __all__ = ["files"]
 ROBOT = BODIES["go to goal"]
 """Where one episode says least of a policy: sbsrl and its mean have twice as many runs there."""
 NUMBERS = Numbers((741, 742), 7000)
-"""Nothing was chosen by these priors; of 701, 702, 731 and 732 results were seen before the settings were what they are."""
+"""Nothing was chosen by these priors. Of 701, 702, 731 and 732 results were seen before settings were what they are."""
 LATE = 5
 """Policies at the end over which a run's return is averaged."""
 LIMIT = 25.0
