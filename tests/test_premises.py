@@ -51,6 +51,7 @@ def line(**changes):
         "horizon": 4,
         "costs": (Cost("reach", 10.0, "sum", (0.0, 3.0)),),
         "start": start,
+        "fixed_start": (0.0, 0.0),
         "open": never,
         "prior": Prior("stated", True, gp=MODEL),
         "signals": SIGNALS,
@@ -160,6 +161,7 @@ def test_the_first_step_bounds_what_every_policy_costs():
 def test_what_is_not_known_of_the_first_step_is_none():
     assert first_step_cost(with_model(bound=None)) is None
     assert first_step_cost(line(signals=None)) is None
+    assert first_step_cost(line(fixed_start=None)) is None
     assert first_step_cost(line(prior=NO_MODEL)) is None
 
 
@@ -197,6 +199,7 @@ def number(budget=10.0, **changes):
         "horizon": 2,
         "costs": (Cost("reach", budget, "sum", (0.0, 3.0)),),
         "start": lambda key: jnp.zeros(1),
+        "fixed_start": (0.0,),
         "prior": Prior("stated", True, gp=model),
         "signals": CHARGED,
         "equations": Equations(lambda key: jnp.zeros(1), lambda x, a, key: walk(x, a), walk, CHARGED, (0.1,)),
@@ -240,7 +243,7 @@ def test_the_pendulum_is_told_the_truth():
     assert found.quantity("delta(M)").text.startswith("1 - 10^-")
     words = "\n".join(found.conclusions)
     assert "With M = 30 samples no guarantee holds: the theory asks for 10^" in words
-    assert "is 0 steps: B = 20 alone makes the exponent 600, and 30 samples afford 2.61." in words
+    assert "is 0 steps: B = 20 alone makes the exponent 600, and 30 samples afford 2.6." in words
     assert "process_noise and prior_knowledge are violated" in words
     standing = {assumption.label: assumption.standing for assumption in found.assumptions}
     assert standing == {

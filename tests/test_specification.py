@@ -234,6 +234,12 @@ def test_a_task_must_draw_initial_states_before_anything_is_played(start):
         make_experiment(dataclasses.replace(task, start=start), "sbsrl", settings)
 
 
+def test_a_start_that_is_called_fixed_is_the_one_that_is_drawn():
+    task, settings = resolve("pendulum")
+    with pytest.raises(UserError, match=r"are said to begin at \[1.0, 0.0, 0.0\], and start draws \[-1.0, 0.0, 0.0\]"):
+        make_experiment(dataclasses.replace(task, fixed_start=(1.0, 0.0, 0.0)), "sbsrl", settings)
+
+
 def test_the_names_of_presets_mean_something():
     """A layer may speak of a part that is not chosen, but not of what nothing has."""
     assert resolve("pendulum", preset="paper")[1].solver.candidates == 1000

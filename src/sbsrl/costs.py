@@ -69,3 +69,8 @@ class Cost:
     def least(self, horizon: int) -> float:
         """The smallest aggregated cost that an episode of so many steps can have."""
         return self.limits[0] * horizon if self.aggregation == "sum" else self.limits[0]
+
+    def spread(self, horizon: int) -> float:
+        """By how much the aggregated costs of two episodes of so many steps can differ: T C_max, or C_max."""
+        low, high = self.limits
+        return (high - low) * horizon if self.aggregation == "sum" else high - low

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ._jax import PLAN
 from .belief.protocol import Uncertainty
 from .costs import Cost, aggregate, violation
+from .departures import departure
 from .policy import Metrics
 from .problem import Problem, at_many
 from .record import Interruption, Phase, Record
@@ -56,6 +57,7 @@ def make_record(task: Task, number: int, played: Played, judgement: Judgement) -
         ended=episode.ended,
         reason=episode.reason,
         calibration_warning=judgement.calibration_warning,
+        departure=departure(task, episode),
         metrics=metrics,
     )
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from .belief.protocol import Belief, Prepared, Tested
+from .belief.protocol import Belief, Calibrated, Comparing, Prepared, Tested
 from .choice import Chosen, Shortfall, choose, solve
 from .errors import UserError
 from .learner import (
@@ -71,6 +71,7 @@ def algorithm_1(experiment: Experiment, learner: Learner, play: Play) -> Iterato
         tested, tests = _tested(learner.belief, chosen, played, keys.test)
         belief = _updated(tested, played.episode, keys.update)  # 9
         warning = calibration_warning(belief)
+        tests = {**tests, **_compared(belief)}
         judgement = Judgement(chosen.phase, chosen.problem, chosen.solution, warning, perf_counter() - started, tests)
         record = make_record(experiment.task, int(learner.episode), played, judgement)
         learner = changed(
@@ -169,6 +170,14 @@ def _tested(belief: Belief, chosen: Chosen, played: Played, key: PRNGKey) -> tup
     after, metrics = belief.tested(chosen.unwatched, chosen.own(played), key)
     check_form("the belief", belief, after)
     return after, metrics
+
+
+def _compared(belief: Belief) -> Metrics:
+    """How all data so far compare with what the confidence sets of a belief that has any let them be."""
+    found = belief.misfit() if isinstance(belief, Calibrated) else None
+    apart = belief.disagreement() if isinstance(belief, Comparing) else None
+    misfit = {} if found is None else {f"misfit/{name}": value for name, value in found._asdict().items()}
+    return misfit if apart is None else {**misfit, "disagreement": apart}
 
 
 def _observed(solver: Solver, chosen: Chosen, played: Played) -> Any:

@@ -10,18 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import qmc
 
+from ._jax import EXACT
 from .belief.choices import GPChoices
 from .errors import UserError
 from .kernels import Kernel
 from .prior import GPPrior
 from .settings import Settings
 from .shape import described
-from .solve.robust import prior_margin
+from .solve.robust import prior_margin, surely_reachable
 from .task import Limits, Task
 from .theory.assumptions import TaskFacts
 from .theory.premises import Premises
 
-__all__ = ["first_step_cost", "premises_of", "task_facts", "unbounded_returns", "uncertifiable"]
+__all__ = ["first_step_cost", "premises_of", "surely_reachable", "task_facts", "unbounded_returns", "uncertifiable"]
 
 
 def premises_of(task: Task, settings: Settings, **changes: Any) -> Premises:
@@ -151,13 +152,14 @@ def first_step_cost(task: Task, actions: int = 256) -> float | None:
     """A lower bound on what every policy costs on the worst dynamics of F_0^B, from its first step; None: not known.
 
     min_a max_s c(x_0, a, mu(x_0, a) + s B sqrt(k)) for the first cost, over a dense set of actions and all signs s of
-    the outputs, plus the least cost of all further steps if costs are summed. The noise is left out.
+    the outputs, plus the least cost of all further steps if costs are summed. The noise is left out. Not known where
+    episodes do not all begin at one state.
     """
-    prior, signals = task.prior.gp, task.signals
-    if prior is None or prior.bound is None or signals is None or task.state_size > MOST_OUTPUTS:
+    prior, signals, start = task.prior.gp, task.signals, task.fixed_start
+    if prior is None or prior.bound is None or signals is None or start is None or task.state_size > MOST_OUTPUTS:
         return None
     bound, cost = prior.bound, task.costs[0]
-    x = task.start(jax.random.key(0))
+    x = jnp.asarray(start, EXACT)
     unit = qmc.Sobol(task.action_size, rng=0).random_base2(int(np.log2(actions)))
     low, high = np.asarray(task.action_low), np.asarray(task.action_high)
     signs = jnp.asarray(list(itertools.product((-1.0, 1.0), repeat=task.state_size)), x.dtype)

@@ -38,6 +38,8 @@ class Record(NamedTuple):
     """Why the episode was cut short, in words, if it was."""
     calibration_warning: str | None = None
     """What the data say against the assumptions: null, or that confidence sets have no common point."""
+    departure: str = ""
+    """What happened that the task says cannot, in words, if anything did."""
     metrics: Mapping[str, float] = {}
     """What solver and policy report, by name; and every single cost as `cost/NAME` if there are several."""
 
@@ -80,7 +82,7 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys(("reward", "cost", "budget", "violation", "uncertainty", "seconds"), int | float),
     **dict.fromkeys(("episode", "samples", "line", "steps"), int),
     **dict.fromkeys(("safe", "feasible", "exploring"), bool),
-    **dict.fromkeys(("phase", "ended", "reason"), str),
+    **dict.fromkeys(("phase", "ended", "reason", "departure"), str),
     "metrics": Mapping,
 }
 """What the values of a line must be."""

@@ -107,7 +107,7 @@ def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
 
 
 def _check_start(task: Task) -> None:
-    """Refuses a task that does not draw initial states of its size."""
+    """Refuses a task that does not draw initial states of its size, or others than it says."""
     try:
         starts = np.asarray(draw_starts(task.start, 1, jax.random.key(0)))
     except Exception as error:
@@ -117,6 +117,11 @@ def _check_start(task: Task) -> None:
     if starts.shape[1:] != (task.state_size,) or not np.all(np.isfinite(starts)):
         raise UserError(
             f"the start of {task.name} draws {starts[0].tolist()}; it must draw {task.state_size} finite numbers."
+        )
+    if task.fixed_start is not None and not np.allclose(starts[0], task.fixed_start, rtol=1e-6, atol=1e-9):
+        raise UserError(
+            f"episodes of {task.name} are said to begin at {list(task.fixed_start)}, and start draws "
+            f"{starts[0].tolist()}; leave fixed_start out where episodes begin at different states."
         )
 
 

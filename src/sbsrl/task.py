@@ -108,6 +108,8 @@ class Task:
     """Whether `open` gives a simulation, which may be played for data and for comparison without harm."""
     safe_action: tuple[float, ...] | None = None
     """What is sent when an episode is cut short; None sends the action of the prior's policy, if there is one."""
+    fixed_start: tuple[float, ...] | None = None
+    """The state that every episode begins at, if it is always the same; None: where episodes begin varies."""
     unobserved: int = declared(Whole(0), 0)
     """How many numbers at the end of a state are no observation: signals of the last step, on which nothing depends."""
     region: tuple[tuple[float, float], ...] | None = None
@@ -124,6 +126,8 @@ class Task:
                     f"no policy can meet budget={cost.budget:g}: the cost of {self.name}, {cost.name}, is never below "
                     f"{cost.least(self.horizon):g}; raise the budget."
                 )
+        if self.fixed_start is not None:
+            object.__setattr__(self, "fixed_start", Numbers().read("the task's fixed_start", self.fixed_start))
         self._check_lengths()
         self._check_cost_structure()
         for signals in filter(None, (self.signals, self.equations and self.equations.signals)):
@@ -167,6 +171,7 @@ class Task:
             "the limits of (x, a)": (self.limits and len(self.limits.inputs), self.state_size + self.action_size),
             "the scale of the prior": (self.prior.gp and len(self.prior.gp.scale), self.state_size),
             "the process noise": (self.equations and len(self.equations.noise), self.state_size),
+            "the fixed start": (self.fixed_start and len(self.fixed_start), self.state_size),
             "the allowed region": (self.region and len(self.region), self.state_size),
         }
         for what, (given, size) in wanted.items():

@@ -24,6 +24,9 @@ def verdict(experiment, records):
     return RunView({}, records, certificate(experiment, records)).verdict
 
 
+METRICS = {"infeasible_plans": 0, "worst_plan": 0.0, "quadrature_error": 1e-3, "leaving": 1e-9}
+
+
 def record(episode=0, phase="explore", **changes):
     plain = {
         "reward": 1.0,
@@ -35,7 +38,7 @@ def record(episode=0, phase="explore", **changes):
         "exploring": phase == "explore",
         "uncertainty": 0.1,
         "samples": 400,
-        "metrics": {"infeasible_plans": 0, "worst_plan": 0.0},
+        "metrics": METRICS,
         "seconds": 0.1,
     }
     return Record(episode=episode, phase=phase, **{**plain, **changes})
@@ -49,8 +52,10 @@ def ledge():
 def test_on_the_ledge_the_safety_theorem_applies(ledge):
     found = certificate(ledge, [record()])
     assert found["guarantee"] == "safety"
-    assert "probability 0.9" in found["statement"]
-    assert found["delta_spent"] == {"samples": 0.05, "confidence sets": 0.05, "total": 0.1}
+    assert "probability 0.89" in found["statement"]
+    tests = {"test of the misfit": 0.005, "test of the mean cost": 0.005}
+    spent = {"samples": 0.05, "confidence sets": 0.05, **tests, "total": 0.11}
+    assert found["delta_spent"] == pytest.approx(spent, rel=1e-12)
     assert {a["status"] for a in found["assumptions"].values()} <= {"given", "checked"}
 
 
@@ -96,8 +101,7 @@ def test_safety_needs_less_than_optimality(changes, why):
 
 
 def test_interventions_are_counted(ledge):
-    metrics = {"infeasible_plans": 0, "worst_plan": 0.0}
-    made = [record(n, metrics={**metrics, "intervened": share}) for n, share in enumerate((0.0, 0.25, 1.0))]
+    made = [record(n, metrics={**METRICS, "intervened": share}) for n, share in enumerate((0.0, 0.25, 1.0))]
     assert certificate(ledge, made)["events"]["interventions"] == [1, 2]
     assert certificate(ledge, [record()])["events"]["interventions"] == []
 

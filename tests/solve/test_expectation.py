@@ -217,6 +217,7 @@ PLANE_LIMITS = dataclasses.replace(LEDGE.limits, inputs=(3.0, 3.0, 1.0))
 PLANE_PARTS = {
     "state_names": ("x", "y"),
     "start": two_states,
+    "fixed_start": None,
     "prior": with_gp(scale=(0.5, 2.0), noise=(0.1, 0.2)),
     "signals": None,
     "equations": None,
@@ -370,7 +371,7 @@ def test_scenarios_have_the_noise_that_the_prior_assumes():
         ({"limits": dataclasses.replace(LEDGE.limits, inputs=(np.inf, 1.0))}, Scenarios),
         ({"limits": None}, Scenarios),
         ({"prior": dataclasses.replace(LEDGE.prior, gp=None)}, Scenarios),
-        ({"start": lambda key: jax.random.normal(key, (1,))}, Scenarios),
+        ({"start": lambda key: jax.random.normal(key, (1,)), "fixed_start": None}, Scenarios),
         (PLANE_PARTS, Scenarios),
     ],
 )

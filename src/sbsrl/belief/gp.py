@@ -13,6 +13,7 @@ from ..errors import UserError
 from ..model import Signals
 from ..prior import GPPrior
 from ..theory.confidence import confidence_width
+from ..theory.evidence import Misfit
 from ..transitions import Transitions
 from ..types import Index, PRNGKey
 from . import cholesky
@@ -130,6 +131,14 @@ class GPBelief(eqx.Module):
     def width(self) -> Float[Array, " dx"]:
         """beta_n of each output."""
         return jnp.broadcast_to(self.beta[:, self.updates], (self.model.outputs,))
+
+    def misfit(self) -> Misfit | None:
+        """How well the best function explains all data so far; None without a bound, or with a fitted model."""
+        if self.prior.bound is None or self.settings.fitted:
+            return None
+        squares = sum(float(jnp.sum(group.posterior.whitened**2)) for group in self.groups)
+        least, most = self.prior.bound**2 * self.model.outputs, float(jnp.sum(self.width() ** 2))
+        return Misfit(int(self.count) * self.model.outputs, squares, least, most)
 
     def update(self, data: Transitions, key: PRNGKey) -> "GPBelief":
         """The belief after these transitions of an episode; raises rather than return one that is not finite.

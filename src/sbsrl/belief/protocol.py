@@ -8,12 +8,14 @@ from jaxtyping import Array, Float
 
 from ..model import Model
 from ..policy import Metrics, Policy
+from ..theory.evidence import Misfit
 from ..transitions import Episode, Transitions
 from ..types import Action, Index, PRNGKey, Scalar, State
 
 __all__ = [
     "Belief",
     "Calibrated",
+    "Comparing",
     "Forgetful",
     "Prepared",
     "Renewable",
@@ -142,6 +144,19 @@ class Calibrated(Belief, Protocol):
 
     def calibration_warning(self) -> str | None:
         """That the confidence sets so far have no common point, in words; None if they have."""
+        ...
+
+    def misfit(self) -> Misfit | None:
+        """How well the best function explains all data so far; None where nothing is claimed of it."""
+        ...
+
+
+@runtime_checkable
+class Comparing(Calibrated, Protocol):
+    """A belief that can say whether offline data and episodes are of one system."""
+
+    def disagreement(self) -> float | None:
+        """Above 1 only if they are not, but for what a test may spend of delta; None: there is nothing to compare."""
         ...
 
 

@@ -10,6 +10,7 @@ episode, from which the intersection of all confidence sets follows.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -26,8 +27,10 @@ from ..kernels.features import Inputs
 from ..model import Signals
 from ..prior import GPPrior
 from ..theory.confidence import confidence_width
+from ..theory.evidence import SPENT, Misfit
 from ..transitions import Transitions
 from ..types import Index, PRNGKey, Scalar
+from .agreement import Ellipsoid, disagreement
 from .checks import check_bound, check_sizes, check_transitions, check_untouched, no_common_point
 from .choices import DEFAULT, GPChoices
 from .functions import GPSamples, GPSystem, Stack, join
@@ -45,6 +48,20 @@ BLOCK = 64
 """Episodes whose confidence sets are intersected at once."""
 
 
+class Posed(NamedTuple):
+    """What some of the data say of the weights."""
+
+    mean: Float[Array, "k p"]
+    precision: Float[Array, "p p"]
+    information: Scalar
+    """1/2 ln det V."""
+
+    @classmethod
+    def of(cls, precision: Float[Array, "p p"], moment: Float[Array, "k p"]) -> "Posed":
+        mean = jnp.linalg.solve(precision, moment.T).T
+        return cls(mean, precision, jnp.linalg.slogdet(precision)[1] / 2)
+
+
 class Weights(eqx.Module):
     """What is known of the weights of the outputs that share a kernel: now, and after every update so far."""
 
@@ -54,6 +71,8 @@ class Weights(eqx.Module):
     """V_n."""
     moment: Float[Array, "k p"]
     """y^T Phi / sigma_w^2."""
+    squares: Float[Array, " k"]
+    """|y|^2 / sigma_w^2."""
     mean: Float[Array, "E1 k p"]
     """m_0, m_1, .. m_n, then anything."""
     inverse: Float[Array, "E1 p p"]
@@ -61,6 +80,8 @@ class Weights(eqx.Module):
     beta: Float[Array, " E1"]
     now: Index
     """n."""
+    count: Index
+    """N: how many observations there were."""
 
     @classmethod
     def empty(cls, phi: FeatureMap, size: int, outputs: int, noise: Scalar, bound: float, episodes: int) -> "Weights":
@@ -71,10 +92,12 @@ class Weights(eqx.Module):
             noise=noise,
             precision=eye,
             moment=jnp.zeros((outputs, size), EXACT),
+            squares=jnp.zeros(outputs, EXACT),
             mean=jnp.zeros((episodes + 1, outputs, size), EXACT),
             inverse=jnp.broadcast_to(eye, (episodes + 1, size, size)),
             beta=jnp.full(episodes + 1, bound, EXACT),
             now=jnp.zeros((), jnp.int32),
+            count=jnp.zeros((), jnp.int32),
         )
 
     def append(
@@ -91,10 +114,12 @@ class Weights(eqx.Module):
             noise=self.noise,
             precision=precision,
             moment=moment,
+            squares=self.squares + jnp.sum((targets / self.noise) ** 2 * valid[:, None], axis=0),
             mean=put(self.mean, moment @ inverse.T @ inverse),
             inverse=put(self.inverse, inverse),
             beta=self.beta,
             now=self.now + 1,
+            count=self.count + jnp.sum(valid > 0, dtype=jnp.int32),
         )
 
     def with_width(self, beta: Scalar) -> "Weights":
@@ -103,6 +128,19 @@ class Weights(eqx.Module):
     def information(self) -> Scalar:
         """1/2 ln det V_n."""
         return -jnp.sum(jnp.log(jnp.diagonal(self.inverse[self.now])))
+
+    def misfit(self) -> Float[Array, " k"]:
+        """Q_n = |y|^2 / sigma_w^2 - |m_n|^2_{V_n}, which is y^T (K + sigma_w^2 I)^-1 y."""
+        return self.squares - jnp.sum(self.mean[self.now] * self.moment, axis=1)
+
+    def before_and_since(self, update: Index) -> tuple["Posed", "Posed"]:
+        """What the data up to this update say alone, and what those after it do."""
+        eye = jnp.eye(len(self.precision), dtype=EXACT)
+        root = solve_triangular(self.inverse[update], eye, lower=True)
+        before = root @ root.T
+        since = self.precision - before + eye
+        moment = self.mean[update] @ before
+        return Posed.of(before, moment), Posed.of(since, self.moment - moment)
 
     def function(self, weights: Float[Array, "k p"]) -> WeightedFeatures:
         return cast(WeightedFeatures(self.phi, weights), PLAN)
@@ -268,6 +306,24 @@ class WeightBelief(eqx.Module):
         output = int(np.argmax(np.asarray(self.gap)))
         return no_common_point(int(self.gap_update), int(self.offline), np.asarray(self.gap_at), output)
 
+    def misfit(self) -> Misfit | None:
+        """How well the best function explains all data so far; None without a bound."""
+        if self.prior.bound is None:
+            return None
+        squares, count = _misfit(self)
+        least, most = self.prior.bound**2 * self.model.outputs, float(jnp.sum(self.width() ** 2))
+        return Misfit(int(count) * self.model.outputs, float(squares), least, most)
+
+    def disagreement(self) -> float | None:
+        """How far the offline data and the episodes are from being of one system: above 1 they are not.
+
+        If they are, with the noise and the bound of the prior, the probability that it ever is above 1 is what a test
+        may spend (`theory.evidence.SPENT`). None where there is nothing to compare.
+        """
+        if self.prior.bound is None or not int(self.offline):
+            return None
+        return float(_disagreement(self))
+
 
 def _check_settings(model: GPModel, prior: GPPrior, settings: GPChoices) -> None:
     for kernel in model.kernels:
@@ -298,6 +354,28 @@ def _finite(group: Weights) -> Bool[Array, ""]:
 def _width(belief: WeightBelief) -> Float[Array, " dx"]:
     each = jnp.stack([group.beta[group.now] for group in belief.groups])
     return jnp.broadcast_to(each, (belief.model.outputs,))
+
+
+@eqx.filter_jit
+def _misfit(belief: WeightBelief) -> tuple[Scalar, Index]:
+    return jnp.sum(jnp.concatenate([group.misfit() for group in belief.groups])), belief.groups[0].count
+
+
+@eqx.filter_jit
+def _disagreement(belief: WeightBelief) -> Scalar:
+    """The largest of all outputs, of the confidence sets that follow from the offline data and from all other data."""
+    model, bound, delta = belief.model, belief.prior.bound, SPENT * belief.settings.delta
+    assert bound is not None
+    each = []
+    for group in belief.groups:
+        parts = []
+        for weights in group.before_and_since(belief.offline):
+            radius = confidence_width(weights.information, bound, group.noise, 2 * model.outputs, delta)
+            parts.append((weights, radius))
+        for output in range(group.moment.shape[0]):
+            sets = [Ellipsoid(weights.mean[output], weights.precision, radius) for weights, radius in parts]
+            each.append(disagreement(*sets))
+    return jnp.max(jnp.stack(each))
 
 
 @eqx.filter_jit

@@ -3,22 +3,27 @@
 Belief, solver, method and task state themselves what speaks against a theorem; here their sentences are put together.
 """
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..errors import UserError
 from ..learner import Experiment
-from ..premises import premises_of, task_facts, unbounded_returns, uncertifiable
+from ..premises import premises_of, surely_reachable, task_facts, unbounded_returns, uncertifiable
 from ..record import Interruption, Record
 from ..recorded_costs import beyond_budget
 from ..task import Task
 from ..theory.assumptions import Assumption, assumptions
 from ..theory.calculator import Calculator
-from ..theory.conclusions import FOR_SAFETY
-from ..theory.words import number, power
+from ..theory.conclusions import FOR_SAFETY, empty_optimality, empty_safety
+from ..theory.evidence import SPENT
+from ..theory.words import above, below, power
 from ..transitions import Transitions
+from .observed import observed_against
 
 __all__ = ["certificate", "first_episode_warning"]
 
@@ -76,8 +81,17 @@ def _theory(experiment: Experiment) -> _Theory:
     return _Theory(
         standing,
         dict(_constants(experiment, calculator)),
-        [*stated, *_few_samples(calculator), *_unfounded(standing, for_safety=True)],
-        [*_stated_against_optimality(experiment), *_unfounded(standing, for_safety=False)],
+        [
+            *stated,
+            *empty_safety(calculator),
+            *_few_samples(calculator, settings.method.tightening[0]),
+            *_unfounded(standing, for_safety=True),
+        ],
+        [
+            *empty_optimality(calculator),
+            *_stated_against_optimality(experiment),
+            *_unfounded(standing, for_safety=False),
+        ],
     )
 
 
@@ -111,19 +125,19 @@ def _unfounded(standing: Sequence[Assumption], for_safety: bool) -> Iterator[str
             yield f"assumption {a.label} is {a.standing}: {a.why}"
 
 
-def _few_samples(c: Calculator) -> Iterator[str]:
+def _few_samples(c: Calculator, chosen: float) -> Iterator[str]:
+    """That M and the tightening that was chosen do not go together; what J_c may be off by is not left of it."""
     if c.premises.bound is None or c.tightening_suffices:
         return
-    in_use = (
-        f"M = {c.premises.samples} samples and the tightening {number(c.premises.tightening or 0)} are heuristic "
-        "choices"
-    )
+    left = c.premises.tightening or 0.0
+    set_aside = f" (of which {below(left)} are left for closeness)" if left < chosen else ""
+    in_use = f"M = {c.premises.samples} samples and the tightening {chosen:g}{set_aside} are heuristic choices"
     if not 0 < c.covered < math.inf:
         yield f"{in_use}: so small a tightening covers no sample but the truth."
         return
     needed = power(c.log_samples(c.covered) / LN10)
     yield (
-        f"{in_use}: that tightening covers samples within zeta = {number(c.covered)}, of which the theory asks for "
+        f"{in_use}: that tightening covers samples within zeta = {below(c.covered)}, of which the theory asks for "
         f"{needed}."
     )
 
@@ -170,6 +184,8 @@ def _constants(experiment: Experiment, c: Calculator) -> Iterator[tuple[str, Any
     yield "beta_1", _finite(lambda: c.width(1))
     if settings.method.accuracy:
         yield "epsilon", settings.method.accuracy
+        yield "xi", (xi := settings.method.accuracy + settings.method.tightening[0])
+        yield "policies_reachable_whatever_the_dynamics", surely_reachable(experiment.task, xi)
         yield "d_sigma_0", _finite(lambda: c.threshold(0))
         yield "n_bar", _finite(lambda: c.episode_bound(2.0))
 
@@ -205,16 +221,19 @@ def certificate(
     theory = _theory(experiment)
     warning = next((r.calibration_warning for r in records if r.calibration_warning), warning)
     planned = [record for record in records if record.planned]
-    against = [*theory.against_safety, *_observed_against(planned, warning)]
+    against = [*theory.against_safety, *observed_against(experiment, planned, warning)]
     guarantee = _guarantee(experiment, theory, against, planned)
+    reasons = {"none": against, "safety": theory.against_optimality or [UNFINISHED]}.get(guarantee, [])
     return {
         "guarantee": guarantee,
         "statement": _statement(experiment, guarantee),
-        "reasons": against if guarantee == "none" else theory.against_optimality if guarantee == "safety" else [],
-        "delta_spent": None if guarantee == "none" else _spent(theory.constants["delta"]),
-        "assumptions": {a.label: {"status": a.standing, "why": a.why} for a in theory.assumptions},
+        "reasons": reasons,
+        "delta_spent": None if guarantee == "none" else _spent(experiment),
+        "assumptions": {
+            a.label: {"status": a.standing, "why": a.why} for a in (*theory.assumptions, *_of_data(experiment))
+        },
         "constants": theory.constants,
-        "first_episode": first_episode_warning(experiment) or (NOT_CHECKED if guarantee == "none" else "certified"),
+        "first_episode": first_episode_warning(experiment) or _first_episode(theory, guarantee),
         "model": {
             "prior": experiment.task.prior.name,
             **experiment.settings.belief.describe(experiment.task),
@@ -224,19 +243,44 @@ def certificate(
     }
 
 
+def _of_data(experiment: Experiment) -> Iterator[Assumption]:
+    """That offline data, if there are any, are of this system: an assumption that the paper does not need."""
+    data, source = experiment.task.prior.data, experiment.settings.run.data
+    if data is None:
+        return
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in data[:3])).hexdigest()[:12]
+    yield Assumption(
+        "offline_data",
+        "given",
+        f"{len(data.actions)} transitions ({source or 'of the prior'}, sha256 {digest}) are taken to be of this "
+        "system, with its noise; every episode is compared with what they say.",
+    )
+
+
+def _first_episode(theory: _Theory, guarantee: str) -> str:
+    """What is known of the first one, by the standing of assumption 3."""
+    if guarantee != "none":
+        return "certified"
+    if any(a.label == "prior_knowledge" and a.standing == "checked" for a in theory.assumptions):
+        return (
+            "not certified, since the theorem does not apply; some policy is safe for every dynamics within B sqrt(k) "
+            "of the prior mean (assumption 3); see 'events' for whether its plans were safe on all samples"
+        )
+    return NOT_CHECKED
+
+
 NOT_CONTRADICTED = "not contradicted by the data"
 
 
-def _spent(delta: float) -> dict[str, float]:
-    return {"samples": delta, "confidence sets": delta, "total": 2 * delta}
+UNFINISHED = "the run has not ended because nothing was left to explore within what is safe."
 
 
-def _observed_against(records: Sequence[Record], warning: str | None) -> Iterator[str]:
-    if warning:
-        yield f"{warning}."
-        return
-    if broken := [r.episode for r in records if not r.feasible]:
-        yield f"a policy that is not safe on every sample was followed in episodes {broken}."
+def _spent(experiment: Experiment) -> dict[str, float]:
+    """What may fail: one of the samples or confidence sets, and a test by a false alarm, which ends the guarantee."""
+    delta = _theory(experiment).constants["delta"]
+    tests = ["the misfit", "the mean cost"] + ["the offline data"] * (experiment.task.prior.data is not None)
+    each = {"samples": delta, "confidence sets": delta, **{f"test of {name}": delta * SPENT for name in tests}}
+    return {**each, "total": math.fsum(each.values())}
 
 
 def _guarantee(experiment: Experiment, theory: _Theory, against: Sequence[str], records: Sequence[Record]) -> str:
@@ -251,22 +295,26 @@ def _guarantee(experiment: Experiment, theory: _Theory, against: Sequence[str], 
 def _statement(experiment: Experiment, guarantee: str) -> str:
     if guarantee == "none":
         return "no theorem applies to this run"
-    delta, (cost,) = _theory(experiment).constants["delta"], experiment.task.costs
+    (cost,) = experiment.task.costs
     safe = (
-        f"theorem Safety: with probability {1 - 2 * delta:g} or more, every policy played or returned has "
-        f"J_c <= {cost.budget:g}. This bounds the expected cost; single episodes may cost more"
+        f"theorem Safety: with probability {below(1 - _spent(experiment)['total'])} or more, every policy played or "
+        f"returned has J_c <= {cost.budget:g}, and no test of this certificate ends it by mistake. This bounds the "
+        "expected cost; single episodes may cost more"
     )
     if guarantee == "safety":
         return safe
     return (
         f"{safe}; theorem Optimality: it earns at most epsilon = {experiment.settings.method.accuracy:g} less than any "
-        "policy that is reachable with the margin xi"
+        f"policy that is reachable with the margin xi = {above(_theory(experiment).constants['xi'])}"
     )
 
 
 def _events(experiment: Experiment, records: Sequence[Record], interruptions: Sequence[Interruption]) -> dict[str, Any]:
     last_explored = max((r.episode for r in records if r.phase == "explore"), default=None)
-    over = any(r.phase in {"exploit", "final"} for r in records) and experiment.explores
+    planned = [r for r in records if r.planned and r.phase != "final"]
+    last = records[-1] if records else None
+    stopped = last is not None and last.phase == "final" and len(planned) < experiment.settings.run.episodes
+    over = experiment.explores and (stopped or any(r.phase == "exploit" for r in records))
     return {
         "episodes": len(records),
         "violating_episodes": [r.episode for r in records if not r.safe],

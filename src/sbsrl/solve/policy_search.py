@@ -18,7 +18,7 @@ from .._jax import PLAN
 from ..errors import UserError
 from ..policies import Parameters, PolicyClass
 from ..policy import Metrics
-from ..problem import Evaluation, Penalties, Problem
+from ..problem import Evaluation, Penalties, Problem, over_costs
 from ..task import Task
 from ..types import Action, Index, PRNGKey, Scalar, State
 from ..validation import Whole, declared, validate
@@ -26,6 +26,8 @@ from .expectation import (
     Expectation,
     Quadrature,
     make_expectation,
+    measured_error,
+    policy_costs,
     policy_excess,
     policy_returns,
     quadrature_error,
@@ -43,7 +45,9 @@ __all__ = [
     "Found",
     "NominalReturns",
     "PolicySearchSettings",
+    "cost_errors",
     "evaluate_policy",
+    "surplus_costs",
 ]
 
 
@@ -115,7 +119,9 @@ class ExactSearch(eqx.Module):
     def solve(self, problem: Problem, state: tuple[()], key: PRNGKey) -> tuple[Solution, tuple[()]]:
         found = self.search(problem)
         policy = ClassPolicy(self.policies, jnp.asarray(np.asarray(self.policies.lattice())[int(found.place)]))
-        return Solution(policy, found.evaluation, float(problem.threshold), {"evaluated": found.evaluated}), ()
+        errors = cost_errors(problem, self.expectation, self.policies, policy.theta)
+        metrics = {"evaluated": found.evaluated, **errors}
+        return Solution(policy, found.evaluation, float(problem.threshold), metrics), ()
 
     @eqx.filter_jit
     def search(self, problem: Problem) -> Found:
@@ -228,7 +234,8 @@ class EvolutionSearch(eqx.Module):
         theta = plan.actions[0]
         evaluation = evaluate_policy(problem, self.expectation, self.policies, theta)
         policy = ClassPolicy(self.policies, theta)
-        return Solution(policy, evaluation, float(problem.threshold), {"evaluated": plan.evaluated}), ()
+        metrics = {"evaluated": plan.evaluated, **cost_errors(problem, self.expectation, self.policies, theta)}
+        return Solution(policy, evaluation, float(problem.threshold), metrics), ()
 
 
 @eqx.filter_jit
@@ -237,10 +244,27 @@ def evaluate_policy(problem: Problem, expectation: Expectation, policies: Policy
     reward, information = policy_returns(problem, expectation, policies, theta)
     if problem.constraint_count == 0:
         return Evaluation(reward, jnp.zeros_like(reward), information)
+    beyond = over_costs(surplus_costs(problem, expectation, policies, theta)[None]).beyond
+    return Evaluation(reward, jnp.max(beyond, initial=0), information)
+
+
+@eqx.filter_jit
+def surplus_costs(
+    problem: Problem, expectation: Expectation, policies: PolicyClass, theta: Parameters
+) -> Float[Array, " C"]:
+    """J_c - d + Delta_zeta of every safety constraint, the largest over all costs."""
     every = jnp.arange(problem.constraint_count, dtype=jnp.int32)
-    one = lambda m: policy_excess(problem, expectation, policies, theta, m).beyond  # noqa: E731
-    excesses = jax.lax.map(one, every, batch_size=min(BLOCK, len(every)))
-    return Evaluation(reward, jnp.max(excesses, initial=0), information)
+    costs = lambda m: policy_costs(problem, expectation, policies, theta, m)  # noqa: E731
+    each = jax.lax.map(costs, every, batch_size=min(BLOCK, len(every)))
+    return jnp.max(each - problem.bounds[None], axis=1)
+
+
+def cost_errors(problem: Problem, expectation: Expectation, policies: PolicyClass, theta: Parameters) -> Metrics:
+    """What J_c of a policy may be off by, for the ledger; nothing where nobody can tell."""
+    if not isinstance(expectation, Quadrature) or problem.constraint_count == 0:
+        return {}
+    off = measured_error(problem, expectation, policies, theta, surplus_costs(problem, expectation, policies, theta))
+    return {"quadrature_error": float(off.quadrature), "leaving": float(off.leaving)}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..task import Task
 from ..types import Scalar
 from .expectation import Quadrature, make_expectation
 
-__all__ = ["prior_margin", "worst_costs"]
+__all__ = ["prior_margin", "surely_reachable", "worst_costs"]
 
 PULLS = 21
 """How many deviations between -B sqrt(k) and B sqrt(k) the adversary may choose from; the ends are among them."""
@@ -31,6 +31,18 @@ def prior_margin(task: Task) -> float | None:
         return None
     assert task.policies is not None
     return task.costs[0].budget - float(jnp.min(worst_costs(task, rule, task.policies.lattice())))
+
+
+def surely_reachable(task: Task, xi: float) -> int | None:
+    """How many policies of the task's class have J_c(pi, f) <= d - xi for all f in F_0^B; None if nobody can tell.
+
+    Whatever the truth is, they are in the class Pi_xi^{*,c} that the optimality theorem compares with.
+    """
+    rule = make_expectation(task) if _computable(task) else None
+    if not isinstance(rule, Quadrature):
+        return None
+    assert task.policies is not None
+    return int(jnp.sum(worst_costs(task, rule, task.policies.lattice()) <= task.costs[0].budget - xi))
 
 
 def _computable(task: Task) -> bool:

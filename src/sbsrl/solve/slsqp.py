@@ -22,7 +22,7 @@ from ..problem import Evaluation, Problem
 from ..task import Task
 from ..types import PRNGKey
 from .expectation import Expectation, make_expectation, policy_costs, policy_returns
-from .policy_search import ClassPolicy, PolicySearchSettings, evaluate_policy
+from .policy_search import ClassPolicy, PolicySearchSettings, cost_errors, evaluate_policy, surplus_costs
 from .protocol import Solution
 
 __all__ = ["SLSQPSettings", "SequentialSearch"]
@@ -51,7 +51,8 @@ class SequentialSearch(eqx.Module):
         tries = [self._climb(problem, start) for start in self._starting_points(key)]
         best = max(tries, key=lambda found: _rank(found.evaluation, float(problem.threshold)))
         policy = ClassPolicy(self.policies, best.theta)
-        return Solution(policy, best.evaluation, float(problem.threshold)), ()
+        errors = cost_errors(problem, self.expectation, self.policies, best.theta)
+        return Solution(policy, best.evaluation, float(problem.threshold), errors), ()
 
     def _starting_points(self, key: PRNGKey) -> Float[np.ndarray, "s p"]:
         """The middle of the box, and random points."""
@@ -67,11 +68,17 @@ class SequentialSearch(eqx.Module):
             seen.append(_Climbed(jnp.asarray(theta, PLAN), self._evaluate(problem, theta)))
             if len(seen) > self.rounds or (len(seen) > 1 and seen[-1].evaluation.violation <= 0):
                 break
-            surplus = np.asarray(_surplus(self, problem, jnp.asarray(theta)))
+            surplus = np.asarray(self._surplus(problem, jnp.asarray(theta)))
             worst = np.argsort(-surplus)[: self.joining].astype(np.int32)
             asked = np.union1d(asked, worst).astype(np.int32)
             theta = self._improve(problem, theta, asked)
         return max(seen, key=lambda found: _rank(found.evaluation, float(problem.threshold)))
+
+    def _surplus(self, problem: Problem, theta: Parameters) -> Float[Array, " C"]:
+        """J_c - d + Delta_zeta on every sample."""
+        if problem.constraint_count == 0:
+            return jnp.zeros(0, PLAN)
+        return surplus_costs(problem, self.expectation, self.policies, theta)
 
     def _evaluate(self, problem: Problem, theta: Float[np.ndarray, " p"]) -> Evaluation:
         return evaluate_policy(problem, self.expectation, self.policies, jnp.asarray(theta, PLAN))
@@ -148,17 +155,6 @@ def _functions(
         return jnp.concatenate([nominal, jax.vmap(costs)(members).ravel()])
 
     return values(theta), jax.jacfwd(values)(theta)
-
-
-@eqx.filter_jit
-def _surplus(search: SequentialSearch, problem: Problem, theta: Parameters) -> Float[Array, " M"]:
-    """J_c - d + Delta_zeta on every sample, the largest over all costs."""
-    if problem.constraint_count == 0:
-        return jnp.zeros(0, PLAN)
-    every = jnp.arange(problem.constraint_count, dtype=jnp.int32)
-    costs = lambda m: policy_costs(problem, search.expectation, search.policies, theta, m)  # noqa: E731
-    each = jax.lax.map(costs, every, batch_size=min(512, len(every)))
-    return jnp.max(each - problem.bounds[None], axis=1)
 
 
 @dataclass(frozen=True)

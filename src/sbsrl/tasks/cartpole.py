@@ -180,6 +180,7 @@ def make(prior: Prior = PRIORS["offline"], budgets: tuple[float, ...] = (1.5,)) 
         horizon=HORIZON,
         costs=(Cost("farthest from the middle |p| (m)", budgets[0], "statewise"),),
         start=reset,
+        fixed_start=(0.0, 1.0, 0.0, 0.0, 0.0),
         open=partial(open_system, limit=budgets[0]),
         prior=prior,
         signals=SIGNALS,

@@ -108,7 +108,7 @@ def prior_of(ground: str, bound: float = 1.0) -> Prior:
         kernel=GROUNDS[ground],
         noise=NOISE,
         bound=bound,
-        bound_source="given: the ground is drawn with this norm",
+        bound_source="given: the norm of the ground is at most this",
     )
     return Prior(ground, informative=True, gp=gp)
 
@@ -165,6 +165,7 @@ def make(prior: Prior = PRIORS["slope"], budgets: tuple[float, ...] = (1.6,), sl
         horizon=HORIZON,
         costs=(Cost("steps beyond the ledge", budgets[0], "sum", (0.0, 1.0)),),
         start=reset,
+        fixed_start=(0.0,),
         open=lambda render_mode=None: EquationsEnv(
             equations, (-1.0,), (1.0,), HORIZON, render_mode=render_mode, drawing=DRAWING
         ),

@@ -156,6 +156,7 @@ def make(prior: Prior = PRIORS["simulator"], budgets: tuple[float, ...] = (6.0,)
         horizon=HORIZON,
         costs=(Cost("fastest turn |omega| (rad/s)", budgets[0], "statewise", (0.0, MAX_SPEED)),),
         start=reset,
+        fixed_start=(-1.0, 0.0, 0.0),
         open=partial(open_system, limit=budgets[0]),
         prior=prior,
         signals=SIGNALS,

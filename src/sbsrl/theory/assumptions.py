@@ -9,6 +9,7 @@ from ..errors import UserError
 from ..kernels import Kernel, Matern, On, Scaled, Sum
 from .features import expandable
 from .premises import Premises
+from .words import below
 
 __all__ = ["Assumption", "TaskFacts", "assumptions"]
 
@@ -86,8 +87,8 @@ def _prior_knowledge(premises: Premises, facts: TaskFacts | None) -> Verdict:
     if margin is not None and robust is not None and margin <= robust:
         return (
             "checked",
-            f"some policy keeps Delta = {margin:.3g} below the budget on all of F_0^B, as robust dynamic programming "
-            "shows.",
+            f"some policy keeps Delta = {below(margin)} below the budget on all of F_0^B, as robust dynamic "
+            "programming shows.",
         )
     if margin is not None:
         return "given", f"some policy is taken to keep Delta = {margin:g} below the budget on all of F_0^B."
@@ -101,7 +102,7 @@ def _against_budget(budget: float, facts: TaskFacts) -> Verdict | None:
         return (
             "violated",
             f"no policy is safe on all dynamics within B sqrt(k) of the prior mean: whatever the first action, one of "
-            f"them costs {cost:.3g} or more, and the budget is {budget:g}.",
+            f"them costs {below(cost)} or more, and the budget is {budget:g}.",
         )
     if facts.robust_margin is not None and facts.robust_margin <= 0:
         return "violated", "no policy keeps below the budget on all of F_0^B, as robust dynamic programming shows."

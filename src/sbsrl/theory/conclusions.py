@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from .assumptions import Assumption
 from .calculator import Calculator
 from .tightening import MOST_STEPS
-from .words import count, number, power
+from .words import above, below, count, number, power
 
-__all__ = ["conclusions"]
+__all__ = ["conclusions", "empty_optimality", "empty_safety"]
 
 
 def conclusions(c: Calculator, assumptions: Sequence[Assumption] = ()) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _needed(c: Calculator, zeta: float) -> str:
 
 
 def _guarantee(c: Calculator) -> Iterator[str]:
-    zeta, needed = number(c.premises.closeness), _needed(c, c.premises.closeness)
+    zeta, needed = below(c.premises.closeness), _needed(c, c.premises.closeness)
     if c.premises.samples is None:
         yield f"The theory asks for {needed} samples at zeta = {zeta}."
         return
@@ -53,14 +53,14 @@ def _guarantee(c: Calculator) -> Iterator[str]:
     else:
         yield (
             f"M = {M} samples of the prior are enough for zeta = {zeta}, where the theory asks for {needed}: if the "
-            f"assumptions hold, plans that keep {number(c.tightening(c.premises.closeness))} below the budget on "
+            f"assumptions hold, plans that keep {above(c.tightening(c.premises.closeness))} below the budget on "
             f"every sample are safe in all episodes with probability {_promised(c)}."
         )
 
 
 def _promised(c: Calculator) -> str:
     """1 - 2 delta: the samples and the confidence sets may fail."""
-    return f"1 - 2 delta = {number(1 - 2 * c.premises.delta)}"
+    return f"1 - 2 delta = {below(1 - 2 * c.premises.delta)}"
 
 
 def _horizon(c: Calculator) -> Iterator[str]:
@@ -74,15 +74,15 @@ def _horizon(c: Calculator) -> Iterator[str]:
         start += ", in which costs cannot differ by the margin whatever the dynamics is"
     if c.norm_exponent >= c.affordable:
         yield (
-            f"{start}: B = {number(c.bound)} alone makes the exponent {number(c.norm_exponent)}, and {M} samples "
-            f"afford {number(c.affordable)}."
+            f"{start}: B = {number(c.bound)} alone makes the exponent {above(c.norm_exponent)}, and {M} samples "
+            f"afford {below(c.affordable)}."
         )
     elif c.smallest_zeta is None:
-        yield f"{start}: they afford the exponent {number(c.affordable)}, and no zeta has so small a one."
+        yield f"{start}: they afford the exponent {below(c.affordable)}, and no zeta has so small a one."
     else:
         yield (
-            f"{start} (T = {c.premises.horizon}): the smallest zeta they certify is {number(c.smallest_zeta)}, which "
-            f"asks for the tightening {number(c.tightening(c.smallest_zeta))}."
+            f"{start} (T = {c.premises.horizon}): the smallest zeta they certify is {above(c.smallest_zeta)}, which "
+            f"asks for the tightening {above(c.tightening(c.smallest_zeta))}."
         )
 
 
@@ -94,18 +94,18 @@ def _in_use(c: Calculator) -> Iterator[str]:
     if in_use == 0:
         yield "The tightening in use is 0: it covers no sample but the truth itself."
     elif math.isinf(c.covered):
-        yield f"The tightening {number(in_use)} in use is more than costs can differ by: any sample will do."
+        yield f"The tightening {below(in_use)} in use is more than costs can differ by: any sample will do."
     elif c.tightening_suffices:
         M = count(c.premises.samples or 0)
         yield (
-            f"The tightening {number(in_use)} and the {M} samples in use are enough: it covers samples within "
-            f"zeta = {number(c.covered)}, for which the theory asks for {_needed(c, c.covered)} samples of the prior. "
+            f"The tightening {below(in_use)} and the {M} samples in use are enough: it covers samples within "
+            f"zeta = {below(c.covered)}, for which the theory asks for {_needed(c, c.covered)} samples of the prior. "
             f"If the assumptions hold, every episode is safe with probability {_promised(c)}."
         )
     else:
         yield (
-            f"The tightening {number(in_use)} in use is a heuristic: it covers samples within zeta = "
-            f"{number(c.covered)}, for which the theory asks for {_needed(c, c.covered)} samples."
+            f"The tightening {below(in_use)} in use is a heuristic: it covers samples within zeta = "
+            f"{below(c.covered)}, for which the theory asks for {_needed(c, c.covered)} samples."
         )
 
 
@@ -114,19 +114,39 @@ def _vacuous(c: Calculator) -> Iterator[str]:
     premises = c.premises
     if premises.margin is None:
         yield (
-            f"The margin Delta of safe policies is not known. The most optimistic value, {number(premises.room)}, was "
+            f"The margin Delta of safe policies is not known. The most optimistic value, {above(premises.room)}, was "
             "used: all that the budget leaves. A smaller one asks for a smaller zeta and more samples."
         )
     if math.isinf(premises.closeness_limit):
         yield "Every zeta is admissible: whatever the dynamics, costs cannot differ by more than the margin."
-    if premises.delta >= 0.5:
-        yield f"delta = {number(premises.delta)} promises nothing: safety holds with probability 1 - 2 delta."
+    yield from empty_safety(c)
     if not c.calibrated:
         yield (
             "The paper's beta_n is too narrow for sigma_w < 1: samples that are cut to it may be moved away from the "
             "truth, and nothing that rests on it is certified."
         )
-    if c.vacuous_accuracy:
+    yield from empty_optimality(c)
+
+
+def empty_safety(c: Calculator) -> Iterator[str]:
+    """Why the safety theorem would say nothing even if it applied."""
+    premises = c.premises
+    if premises.delta >= 0.5:
+        yield f"delta = {number(premises.delta)} promises nothing: safety holds with probability 1 - 2 delta."
+    dearest = premises.least + premises.cost * (1 if premises.aggregation == "statewise" else premises.horizon)
+    if premises.budget >= dearest:
+        yield f"The budget d = {premises.budget:g} promises nothing: no episode can cost more than {above(dearest)}."
+
+
+def empty_optimality(c: Calculator) -> Iterator[str]:
+    """Why the optimality theorem would say nothing even if it applied."""
+    premises = c.premises
+    if premises.accuracy >= premises.reward * premises.horizon:
+        yield (
+            f"epsilon = {number(premises.accuracy)} promises nothing: returns differ by at most T R_max = "
+            f"{above(premises.reward * premises.horizon)}."
+        )
+    elif c.vacuous_accuracy:
         yield (
             f"The optimality theorem says nothing here: epsilon = {number(premises.accuracy)} and Delta_zeta leave no "
             "policy to compare with."

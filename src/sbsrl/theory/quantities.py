@@ -11,7 +11,7 @@ from .exploration import VARIANCE_SUM_FACTORS
 from .lipschitz import uncertainty_holder
 from .samples import closeness_exponent, failure_probability, log_sample_count, resampling_delta
 from .tightening import MOST_STEPS, tightening
-from .words import number, power
+from .words import above, below, power
 
 __all__ = ["EPISODES", "Quantity", "Status", "Unit", "quantities"]
 
@@ -64,7 +64,13 @@ def _row(
         return Quantity(group, symbol, name, None, unit, "none", "impossible", str(error))
     if not math.isfinite(value):
         return Quantity(group, symbol, name, None, unit, "infinite", "impossible", "no finite value is known")
-    return Quantity(group, symbol, name, value, unit, power(value) if unit == "log10" else number(value), status, how)
+    rounded = below if symbol in LOWER or symbol.startswith("d_sigma") else above
+    return Quantity(group, symbol, name, value, unit, power(value) if unit == "log10" else rounded(value), status, how)
+
+
+LOWER = {"Delta", "Delta_use", "zeta", "zeta_max", "zeta_use", "x(M)", "T(M)"}
+"""What is rounded down, like d_sigma: no more than the number that is shown can be relied on. The others are upper
+bounds."""
 
 
 def _log10(log: Callable[[], float]) -> Callable[[], float]:
@@ -235,7 +241,7 @@ def _failure(c: Calculator) -> Quantity:
     if found.value is None or found.value < 1 - 1e-6:
         return found
     missing = (exponent() - c.log_in_use) / math.log(10)
-    return found._replace(text=f"1 - {power(-missing)}", how=f"{found.how}: nothing is promised")
+    return found._replace(text=f"1 - 10^{math.floor(-missing)}", how=f"{found.how}: nothing is promised")
 
 
 def _longest(c: Calculator) -> Quantity:
