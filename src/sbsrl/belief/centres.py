@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from .._jax import EXACT, PLAN
@@ -71,23 +72,24 @@ class Centres(eqx.Module):
         return jax.lax.while_loop(is_far, add, (self, across, missing))[0]
 
     def project(
-        self, kernel: Kernel, inputs: Float[Array, "n dz"], weights: Float[Array, "n m"]
+        self, kernel: Kernel, inputs: Float[Array, "n dz"], weights: Float[Array, "n m"], precision: DTypeLike = PLAN
     ) -> Float[Array, "n m"]:
         """c with sum_r c_r k(., r) the projection of sum_i w_i k(., z_i): (K_RR + eps diag K_RR)^-1 K_RZ w.
 
-        The eps of single precision, by which values of the kernel are wrong in planning, keeps the coefficients small:
-        without it they would amplify that error, for sigma_w << 1e-3 until nothing is left of the function.
+        The eps of the precision in which the sum is computed, by which values of the kernel are wrong there, keeps the
+        coefficients small: without it they would amplify that error, in single precision for sigma_w << 1e-3 until
+        nothing is left of the function.
         """
         valid = valid_rows(self.inputs.shape[0], self.count)
         used = jnp.any(weights != 0, axis=1)
         onto = jnp.where((valid[:, None] > 0) & used[None, :], gram(kernel, self.inputs, inputs), 0) @ weights
         between = self.factor @ self.factor.T
-        rounding = jnp.finfo(PLAN).eps.item() * jnp.diag(jnp.diagonal(between))
+        rounding = jnp.finfo(precision).eps.item() * jnp.diag(jnp.diagonal(between))
         return cho_solve((jnp.linalg.cholesky(between + rounding), True), onto)
 
 
 class KernelSum(eqx.Module):
-    """The function sum_r w_r k(., r), in the precision of planning."""
+    """The function sum_r w_r k(., r), computed in the precision of its weights."""
 
     kernel: Kernel
     rows: Vectors
@@ -95,13 +97,16 @@ class KernelSum(eqx.Module):
     weights: Float[Array, "k n"]
 
     @classmethod
-    def at(cls, centres: Centres, kernel: Kernel, weights: Float[Array, "n k"]) -> "KernelSum":
+    def at(
+        cls, centres: Centres, kernel: Kernel, weights: Float[Array, "n k"], precision: DTypeLike = PLAN
+    ) -> "KernelSum":
         kernel = kernel.about(centres.inputs, valid_rows(len(centres.inputs), centres.count))
-        rows = cast(kernel.rows(centres.inputs), PLAN)
-        return cls(cast(kernel, PLAN), rows, centres.count, weights.T.astype(PLAN))
+        rows = cast(kernel.rows(centres.inputs), precision)
+        return cls(cast(kernel, precision), rows, centres.count, weights.T.astype(precision))
 
     def __call__(self, z: Inputs) -> Float[Array, "k *C"]:
-        return weighted_sum(self.kernel, z, self.rows, self.weights, self.count)
+        own = z.astype(self.weights.dtype)
+        return weighted_sum(self.kernel, own, self.rows, self.weights, self.count).astype(z.dtype)
 
 
 class LowRankVariance(eqx.Module):

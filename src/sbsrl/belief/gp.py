@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from .._jax import EXACT
@@ -40,14 +41,14 @@ class Group(eqx.Module):
     posterior: Posterior
     centres: Centres
 
-    def mean(self) -> UnitFunction:
-        """mu_n, as a sum over the centres, or over the features of a kernel of finite rank."""
+    def mean(self, precision: DTypeLike) -> UnitFunction:
+        """mu_n, as a sum over the centres, or over the features of a kernel of finite rank, in this precision."""
         posterior = self.posterior
         weights = posterior.solve(posterior.targets)
         if posterior.kernel.rank is None:
-            projected = self.centres.project(posterior.kernel, posterior.inputs, weights)
-            return KernelSum.at(self.centres, posterior.kernel, projected)
-        return WeightedFeatures.mean_of(posterior, weights)
+            projected = self.centres.project(posterior.kernel, posterior.inputs, weights, precision)
+            return KernelSum.at(self.centres, posterior.kernel, projected, precision)
+        return WeightedFeatures.mean_of(posterior, weights, precision)
 
     def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"], valid: Float[Array, " T"]) -> "Group":
         """After T more points; those whose `valid` is 0 are padding."""
@@ -69,6 +70,8 @@ class GPBelief(eqx.Module):
     """Reward and costs of every model; None where they are not known."""
     chunk: int | None = eqx.field(static=True)
     """Data of fewer rows are padded to so many, so that nothing is recompiled; None pads nothing."""
+    precision: DTypeLike = eqx.field(static=True)
+    """In which functions are computed."""
     model: GPModel
     residuals: Float[Array, "n dx"]
     """y - mu(z), in units of the state."""
@@ -106,6 +109,7 @@ class GPBelief(eqx.Module):
             settings=settings,
             signals=signals,
             chunk=chunk,
+            precision=GPModel.precision(prior),
             model=model,
             residuals=jnp.zeros((room, model.outputs), EXACT),
             episode_of=jnp.full(room, LATER, jnp.int32),
@@ -278,7 +282,8 @@ def _with_confidence(
 
 @eqx.filter_jit
 def _nominal(belief: GPBelief) -> GPSystem:
-    return GPSystem(belief.model.frame, tuple(group.mean() for group in belief.groups), belief.signals)
+    precision = belief.precision
+    return GPSystem(belief.model.frame, tuple(group.mean(precision) for group in belief.groups), belief.signals)
 
 
 @eqx.filter_jit
@@ -300,13 +305,13 @@ def _samples(belief: GPBelief, key: PRNGKey, count: int) -> GPSamples:
 
 
 def _draw(belief: GPBelief, i: int, group: Group, key: PRNGKey, count: int) -> Stack:
-    settings = belief.settings
+    settings, precision = belief.settings, belief.precision
     if settings.sampler == "particles":
-        return draw_particles(key, count, group.mean(), LowRankVariance.of(group.posterior, group.centres))
+        return draw_particles(key, count, group.mean(precision), LowRankVariance.of(group.posterior, group.centres))
     if settings.sampler == "truncated":
-        drawn = draw_prior(key, count, group.posterior, settings.features, settings.estimator)
+        drawn = draw_prior(key, count, group.posterior, settings.features, settings.estimator, precision)
         return truncate(drawn, _envelope(belief, i))
-    return draw_posterior(key, count, group.posterior, group.centres, settings.features, settings.estimator)
+    return draw_posterior(key, count, group.posterior, group.centres, settings.features, settings.estimator, precision)
 
 
 def _envelope(belief: GPBelief, i: int) -> Envelope:

@@ -1,17 +1,25 @@
 """The Gaussian-process model: prior mean, units, kernels, noise. One kernel for all outputs, or one for each."""
 
+import math
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from .._jax import EXACT
+from .._jax import EXACT, PLAN
 from ..kernels import Kernel
 from ..kernels.base import positive
 from ..prior import GPPrior
 from .functions import Frame
 
 __all__ = ["GPModel"]
+
+
+FINE = 1e-3
+"""Share of the scale, or of the kernel's deviation if that is larger, below which noise is too small for single
+precision."""
 
 
 class GPModel(eqx.Module):
@@ -34,6 +42,16 @@ class GPModel(eqx.Module):
             kernels=prior.kernels * (groups // len(prior.kernels)),
             noise=positive("the prior's noise", np.broadcast_to(noise, (groups,)).copy()),
         )
+
+    @staticmethod
+    def precision(prior: GPPrior) -> DTypeLike:
+        """In which its functions are computed: that of planning, or double where the noise is too small for it.
+
+        Single precision knows functions up to about 3e-4 of the size of the kernel near the data, where the posterior's
+        deviation is a fraction of the noise.
+        """
+        sizes = [math.sqrt(most) for kernel in prior.kernels if (most := kernel.supremum()) < math.inf]
+        return EXACT if np.min(prior.noise) < FINE * max([1.0, *sizes]) else PLAN
 
     @property
     def outputs(self) -> int:

@@ -12,6 +12,7 @@ posterior sample is exact and has no sum over data at all: phi(z) . (w + Phi^T v
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from .._jax import EXACT, PLAN
@@ -33,13 +34,16 @@ class WeightedFeatures(eqx.Module):
     weights: Float[Array, "k D"]
 
     @classmethod
-    def mean_of(cls, posterior: Posterior, solved: Float[Array, "n k"]) -> "WeightedFeatures":
+    def mean_of(
+        cls, posterior: Posterior, solved: Float[Array, "n k"], precision: DTypeLike = PLAN
+    ) -> "WeightedFeatures":
         """The posterior mean of a kernel of finite rank: w = Phi^T (K + sigma_w^2 I)^-1 y."""
         phi, at_data = _exact_features(posterior)
-        return cast(cls(phi, (at_data.T @ solved).T), PLAN)
+        return cast(cls(phi, (at_data.T @ solved).T), precision)
 
     def __call__(self, z: Inputs) -> Float[Array, "k *C"]:
-        return self.weights @ self.features(z)
+        """Computed in the precision of the weights."""
+        return (self.weights @ self.features(z.astype(self.weights.dtype))).astype(z.dtype)
 
 
 class PathwiseFunction(eqx.Module):
@@ -52,53 +56,61 @@ class PathwiseFunction(eqx.Module):
         return self.prior(z) + self.update(z)
 
 
-def draw_prior(key: PRNGKey, size: int, posterior: Posterior, features: int, estimator: str) -> Stack:
+def draw_prior(
+    key: PRNGKey, size: int, posterior: Posterior, features: int, estimator: str, precision: DTypeLike = PLAN
+) -> Stack:
     """M functions from GP(0, k), whatever the data say. The same key gives the same functions in every episode."""
-    drawn = _draw_weighted_features(key, size, posterior, features, estimator)
+    drawn = _draw_weighted_features(key, size, posterior, features, estimator, precision)
     return Stack(drawn, blank(drawn))
 
 
 def draw_posterior(
-    key: PRNGKey, size: int, posterior: Posterior, centres: Centres, features: int, estimator: str
+    key: PRNGKey,
+    size: int,
+    posterior: Posterior,
+    centres: Centres,
+    features: int,
+    estimator: str,
+    precision: DTypeLike = PLAN,
 ) -> Stack:
-    """M functions from the posterior.
+    """M functions from the posterior, to be computed in this precision.
 
-    The prior draws are those of the planning precision, rounding included, and the updates are computed in float64 for
-    those very functions: rounding cannot come between the two.
+    The prior draws are those of that precision, rounding included, and the updates are computed in float64 for those
+    very functions: rounding cannot come between the two.
     """
     prior_key, noise_key = jax.random.split(key)
-    drawn = _draw_weighted_features(prior_key, size, posterior, features, estimator)
+    drawn = _draw_weighted_features(prior_key, size, posterior, features, estimator, precision)
     shape = (size, *posterior.targets.shape)
     noise = posterior.noise * jax.random.normal(noise_key, shape, EXACT)
 
     def at_data(function: WeightedFeatures) -> Float[Array, "n k"]:
-        return function(posterior.inputs.T.astype(PLAN)).T.astype(EXACT)
+        return function(posterior.inputs.T.astype(precision)).T.astype(EXACT)
 
     missing = posterior.targets[None] - jax.lax.map(at_data, drawn) - noise
     missing = jnp.where(posterior.valid[None, :, None] > 0, missing, 0)
     solved = posterior.solve(jnp.moveaxis(missing, 0, 1).reshape(shape[1], -1))
     if posterior.kernel.rank is not None:
         return _absorb(drawn, solved, posterior)
-    weights = centres.project(posterior.kernel, posterior.inputs, solved).reshape(shape[1], size, -1)
+    weights = centres.project(posterior.kernel, posterior.inputs, solved, precision).reshape(shape[1], size, -1)
     first = PathwiseFunction(
-        jax.tree.map(lambda leaf: leaf[0], drawn), KernelSum.at(centres, posterior.kernel, weights[:, 0])
+        jax.tree.map(lambda leaf: leaf[0], drawn), KernelSum.at(centres, posterior.kernel, weights[:, 0], precision)
     )
     return Stack.varying(
-        first, lambda f: (f.prior, f.update.weights), (drawn, jnp.moveaxis(weights, 0, -1).astype(PLAN))
+        first, lambda f: (f.prior, f.update.weights), (drawn, jnp.moveaxis(weights, 0, -1).astype(precision))
     )
 
 
 def _draw_weighted_features(
-    key: PRNGKey, size: int, posterior: Posterior, features: int, estimator: str
+    key: PRNGKey, size: int, posterior: Posterior, features: int, estimator: str, precision: DTypeLike
 ) -> WeightedFeatures:
-    """M draws, stacked, in the planning precision."""
+    """M draws, stacked, in this precision."""
 
     def draw(key: PRNGKey) -> WeightedFeatures:
         feature_key, weight_key = jax.random.split(key)
         phi = posterior.kernel.features(feature_key, features, estimator)
         count = jax.eval_shape(phi, posterior.inputs[0]).shape[0]
         weights = jax.random.normal(weight_key, (posterior.targets.shape[1], count), EXACT)
-        return cast(WeightedFeatures(phi, weights), PLAN)
+        return cast(WeightedFeatures(phi, weights), precision)
 
     return jax.vmap(draw)(jax.random.split(key, size))
 
@@ -114,5 +126,7 @@ def _absorb(drawn: WeightedFeatures, solved: Float[Array, "n Mk"], posterior: Po
     size, outputs, _ = drawn.weights.shape
     _, at_data = _exact_features(posterior)
     update = (at_data.T @ solved).reshape(-1, size, outputs)
-    exact = eqx.tree_at(lambda f: f.weights, drawn, drawn.weights + jnp.moveaxis(update, 0, -1).astype(PLAN))
+    exact = eqx.tree_at(
+        lambda f: f.weights, drawn, drawn.weights + jnp.moveaxis(update, 0, -1).astype(drawn.weights.dtype)
+    )
     return Stack(exact, blank(exact))
