@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import truncnorm
 
 from sbsrl import UserError, make_task
 from sbsrl.laboratory.world import World
@@ -19,6 +20,7 @@ from sbsrl.solve.expectation import (
     Quadrature,
     Scenarios,
     make_expectation,
+    measured_error,
     policy_costs,
     policy_excess,
     policy_returns,
@@ -467,3 +469,86 @@ def test_the_error_that_is_allowed_for_covers_that_of_truncated_samples():
 
     errors = np.abs(np.asarray(costs(coarse, problem)) - np.asarray(costs(close, problem)))
     assert 1e-4 < errors.max() < quadrature_error(world.task)
+
+
+# what J_c may be off by ---------------------------------------------------------------------------------------------
+
+
+class Beyond(eqx.Module):
+    """A model whose steps cost 1 if they end beyond an edge: a jump, wherever it is between two nodes."""
+
+    dynamics: eqx.Module
+    edge: jax.Array
+
+    @property
+    def stochastic(self):
+        return False
+
+    def __call__(self, x, a):
+        return self.dynamics(x, a)
+
+    def draw(self, x, a, key):
+        return self(x, a)
+
+    def reward(self, x, a, y):
+        return jnp.zeros((), y.dtype)
+
+    def costs(self, x, a, y):
+        return jnp.where(y > self.edge, 1.0, 0.0).astype(y.dtype)
+
+
+class AllBeyond(eqx.Module):
+    """The same of every sample."""
+
+    samples: eqx.Module
+    edge: jax.Array
+
+    def __len__(self):
+        return len(self.samples)
+
+    def member(self, m):
+        return Beyond(self.samples.member(m).dynamics, self.edge)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_measured_error_covers_that_of_a_cost_that_jumps(small, seed):
+    """40 edges, against nodes 24 times as close; the rest that those are off by themselves is 1/24 of it at most."""
+    world = small(seed)
+    rule, theta = world.expectation, jnp.asarray(np.random.default_rng(seed).uniform([-1, -1], [1.5, 1]), jnp.float32)
+    errors, found, plain = [], [], world.problem(1.0)
+    for edge in np.random.default_rng(seed).uniform(-1.0, 1.5, 40):
+        problem = world.problem(1.0, samples=AllBeyond(plain.samples, jnp.asarray(edge, jnp.float32)))
+        coarse, fine = (np.asarray(_costs(problem, r, world.policies, theta)) for r in (rule, rule.finer(24)))
+        errors.append(np.abs(coarse - fine).max())
+        found.append(float(measured_error(problem, rule, world.policies, theta, jnp.asarray(coarse[:, 0])).quadrature))
+    assert np.all(np.asarray(errors) <= 1.1 * np.asarray(found) + 1e-4)
+    assert max(errors) > 1e-2
+
+
+def test_the_error_at_one_jump_is_at_most_three_halves_of_the_larger_difference():
+    """Wherever it is: a rule with n nodes takes it to be in the middle between two of them. To 1e-9."""
+    place = np.linspace(0, 1, 10_001)[1:-1]
+    off = {n: (np.floor(place * n + 1e-12) + 0.5) / n - place for n in (1, 2, 3)}
+    differences = np.maximum(np.abs(off[2] - off[1]), np.abs(off[3] - off[1]))
+    assert np.all(np.abs(off[1]) <= 1.5 * differences + 1e-9)
+    assert np.max(np.abs(off[1]) / differences) == pytest.approx(1.5, abs=1e-3)
+
+
+@pytest.mark.parametrize("limit", [1.0, 1.5, 2.5])
+def test_leaving_is_the_expected_number_of_steps_that_lead_out(limit):
+    """Of x' = 0.8 x + a / 2 + w, |w| ~ 0.5, three steps from 0; by simulation of 400,000.
+
+    What happens out there no node says: the simulation goes on from a step that was drawn anew until it stays within.
+    What the rule says is larger, by up to a tenth: its last nodes stand for half a step beyond the edge as well.
+    """
+    rule = Quadrature.create(-limit, limit, 0.0, 0.5, 3)
+    edge = float(rule.nodes[-1])
+    rng, x, left = np.random.default_rng(0), np.zeros(400_000), np.zeros(400_000)
+    for _ in range(3):
+        y = linear(x, GAIN * x + PUSH) + 0.5 * rng.normal(size=len(x))
+        left += np.abs(y) > edge
+        mean = linear(x, GAIN * x + PUSH)
+        x = truncnorm.rvs((-edge - mean) / 0.5, (edge - mean) / 0.5, mean, 0.5, random_state=rng)
+    found = float(rule.leaving(KnownModel(linear, UNUSED), feedback))
+    error = 4 * left.std() / np.sqrt(len(left))
+    assert left.mean() - error <= found <= 1.1 * left.mean() + error

@@ -135,7 +135,7 @@ def test_a_tightening_in_use_is_certified_only_together_with_enough_samples():
     both = certify(toy(tightening=1.9))
     assert both.quantity("Delta_use").status == "certified"
     assert toy_tightening(both.quantity("zeta_use").value) == pytest.approx(1.9)
-    assert "every episode is safe with probability 1 - 2 delta = 0.9" in both.conclusions[0]
+    assert "in every episode with probability 1 - 2 delta = 0.9" in both.conclusions[0]
     alone = certify(toy(tightening=0.01))
     assert alone.quantity("Delta_use").status == "heuristic"
     assert any("The tightening 0.01 in use is a heuristic" in sentence for sentence in alone.conclusions)

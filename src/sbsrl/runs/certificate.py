@@ -303,9 +303,12 @@ def _statement(experiment: Experiment, guarantee: str) -> str:
     )
     if guarantee == "safety":
         return safe
+    constants = _theory(experiment).constants
+    known = constants["policies_reachable_whatever_the_dynamics"]
+    among = "" if known is None else f" (whatever the dynamics, {known} of the class are among them)"
     return (
         f"{safe}; theorem Optimality: it earns at most epsilon = {experiment.settings.method.accuracy:g} less than any "
-        f"policy that is reachable with the margin xi = {above(_theory(experiment).constants['xi'])}"
+        f"policy that is reachable with the margin xi = {above(constants['xi'])}{among}"
     )
 
 

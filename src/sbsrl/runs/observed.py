@@ -44,8 +44,9 @@ def _of_computation(experiment: Experiment, records: Sequence[Record]) -> Iterat
         if quadrature + most * leaving > aside:
             yield (
                 f"J_c of the policy of episode {record.episode} may be off by {above(quadrature + most * leaving)}, "
-                f"and {number(aside)} of the tightening is set aside for that: twice of what finer nodes change is "
-                f"{above(quadrature)}, and states leave the limits with a probability of up to {above(leaving)}."
+                f"and {number(aside)} of the tightening is set aside for that: by comparison with finer nodes "
+                f"quadrature is off by up to {above(quadrature)}, and states leave the limits with a probability of up "
+                f"to {above(leaving)}."
             )
             return
 

@@ -207,15 +207,16 @@ def quadrature_error(task: Task) -> float:
 MEASURED = 32
 """Samples on which the error is measured: those on which the policy costs most, which decide about it."""
 FINER = (2, 3)
-SPARE = 4 / 3
-"""The difference to a finer rule is the error but for what the finer one is off by: at a jump of a cost up to half."""
+SPARE = 3 / 2
+"""A cost that jumps is integrated as if it jumped in the middle between two nodes. Wherever it jumps, the error of that
+is at most 3/2 of the larger of the differences to what rules with two and with three nodes for one find."""
 
 
 class Off(NamedTuple):
     """What the J_c of a policy may be off by, on the samples that decide about it."""
 
     quadrature: Scalar
-    """Twice the largest difference to rules with two and three nodes for one. Measured, not proven."""
+    """3/2 of the largest difference to rules with two and three nodes for one. Measured, not proven."""
     leaving: Scalar
     """The largest expected number of steps beyond the nodes."""
 

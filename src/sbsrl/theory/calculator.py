@@ -210,10 +210,15 @@ class Calculator:
         return self.premises.convention == "corrected" or self.premises.noise >= 1
 
     @property
-    def vacuous_accuracy(self) -> bool:
-        """Whether no policy is left to compare with: one that costs epsilon + Delta_zeta less than the budget."""
+    def reach(self) -> float:
+        """xi = epsilon + Delta_zeta: the margin that policies must keep to be compared with (theorem Optimality)."""
         in_effect = self.premises.tightening if self.tightening_suffices else self.tightening(self.premises.closeness)
-        return self.premises.accuracy + (in_effect or 0.0) >= self.premises.room
+        return self.premises.accuracy + (in_effect or 0.0)
+
+    @property
+    def vacuous_accuracy(self) -> bool:
+        """Whether no policy is left to compare with: one that costs xi less than the budget."""
+        return self.reach >= self.premises.room
 
     def return_factor(self, episode: int) -> float:
         """lambda_n^G."""

@@ -54,8 +54,13 @@ def _guarantee(c: Calculator) -> Iterator[str]:
         yield (
             f"M = {M} samples of the prior are enough for zeta = {zeta}, where the theory asks for {needed}: if the "
             f"assumptions hold, plans that keep {above(c.tightening(c.premises.closeness))} below the budget on "
-            f"every sample are safe in all episodes with probability {_promised(c)}."
+            f"every sample have {_kept(c)} in all episodes with probability {_promised(c)}."
         )
+
+
+def _kept(c: Calculator) -> str:
+    """What the theorem promises, which is about an expected value and not about every single episode."""
+    return f"an expected cost J_c <= {c.premises.budget:g}"
 
 
 def _promised(c: Calculator) -> str:
@@ -100,7 +105,7 @@ def _in_use(c: Calculator) -> Iterator[str]:
         yield (
             f"The tightening {below(in_use)} and the {M} samples in use are enough: it covers samples within "
             f"zeta = {below(c.covered)}, for which the theory asks for {_needed(c, c.covered)} samples of the prior. "
-            f"If the assumptions hold, every episode is safe with probability {_promised(c)}."
+            f"If the assumptions hold, {_kept(c)} in every episode with probability {_promised(c)}."
         )
     else:
         yield (

@@ -284,6 +284,7 @@ def _exploration(c: Calculator) -> Iterator[Quantity]:
     if c.vacuous_accuracy:
         accuracy = accuracy._replace(status="impossible", how="epsilon + Delta_zeta leaves nothing of the budget")
     yield accuracy
+    yield row("xi", "margin of what is compared", lambda: c.reach, "cost", "epsilon + Delta_zeta", accuracy.status)
     steps = "T" if premises.delay or premises.form == "paper" else "(T-1)"
     factor = f"G_max {steps} beta_n/" + ("(sigma_w sqrt(2 pi))" if premises.form == "sharp" else "sigma_w")
     for n in EPISODES:
