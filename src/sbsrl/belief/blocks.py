@@ -34,8 +34,8 @@ def valid_rows(capacity: int, count: Index) -> Float[Array, " n"]:
 
 
 def sizes(capacity: int) -> tuple[int, ...]:
-    """64, 128, 192, 256, 384, 512, ...: all that matters below the capacity, and the capacity."""
-    steps = [BLOCK] + [half * BLOCK * 2**k for k in range(32) for half in (2, 3)]
+    """64, 128, 160, 192, 224, 256, 320, ...: all that matters below the capacity, and the capacity."""
+    steps = [BLOCK] + [quarters * BLOCK // 2 * 2**k for k in range(32) for quarters in (4, 5, 6, 7)]
     return (*(size for size in steps if size < capacity), capacity)
 
 

@@ -34,7 +34,8 @@ __all__ = ["ICEM", "Memory", "Plan", "check_population"]
 
 
 SMALLEST_CHUNK, LARGEST_CHUNK = 16, 128
-"""Fewer do not keep the processor busy; more do not stay in its cache, and many would be evaluated in vain."""
+"""Fewer do not keep the processor busy; more do not stay in its cache, and many would be evaluated in vain. Chunks are
+multiples of the smallest: a processor computes with up to 16 numbers at once, and those left over take it as long."""
 
 
 class Memory(NamedTuple):
@@ -180,7 +181,7 @@ class ICEM(eqx.Module):
         steps = self._gradient_steps(problem, x, search)
         pool, alive, known = self._pool(warm, i, search, steps, key)
         wanted = self.elites if self.lazy else len(pool)
-        chunk = self.chunk or min(max(self.elites, SMALLEST_CHUNK), LARGEST_CHUNK)
+        chunk = self.chunk or min(-(-self.elites // SMALLEST_CHUNK) * SMALLEST_CHUNK, LARGEST_CHUNK)
         scores = self.scoring.score(problem, self.penalties, x, pool, alive)
         found = evaluate_lazily(
             scores.problem,
