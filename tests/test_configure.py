@@ -9,6 +9,7 @@ from importlib import import_module
 import pytest
 
 import sbsrl
+from sbsrl._configure import WIDE, processor_features
 
 
 def answer(code, **environment):
@@ -86,3 +87,38 @@ def test_without_a_place_for_a_cache_there_is_none(tmp_path, imports):
 def test_one_thread_of_openblas_unless_the_user_says_more():
     code = "import json, os; os.environ.pop('OPENBLAS_NUM_THREADS', None); import sbsrl\n"
     assert answer(code + "print(json.dumps(os.environ['OPENBLAS_NUM_THREADS']))") == "1"
+
+
+FLAGS = (
+    "import json, os; os.environ.setdefault('XLA_FLAGS', ''); {}; print(json.dumps(os.environ['XLA_FLAGS'].split()))"
+)
+WIDTH = "--xla_cpu_prefer_vector_width"
+
+
+def offered():
+    """What is added to the flags on this machine."""
+    return [f"{WIDTH}=512"] if WIDE in processor_features() else []
+
+
+@either_first
+def test_vectors_are_as_wide_as_the_processor_offers(imports):
+    """Beside what the user wants of XLA; a program compiles with that, and processes that are started inherit it."""
+    code = FLAGS.format(imports + "; import jax; jax.jit(lambda: 1.0)()")
+    assert answer(code, XLA_FLAGS="--xla_dump_to=") == ["--xla_dump_to=", *offered()]
+
+
+@either_first
+def test_a_width_that_the_user_wants_stays(imports):
+    assert answer(FLAGS.format(imports), XLA_FLAGS=f"{WIDTH}=128") == [f"{WIDTH}=128"]
+
+
+def test_nothing_changes_once_jax_computes():
+    """It would not count any more, and programs would be kept under a width that they do not have."""
+    assert answer(FLAGS.format("import jax; jax.numpy.zeros(1); import sbsrl"), XLA_FLAGS="") == []
+
+
+def test_what_a_processor_offers_is_read_from_linux(tmp_path):
+    told = tmp_path / "cpuinfo"
+    told.write_text("processor: 0\nflags\t\t: fpu avx2 avx512_vbmi2\n\nprocessor: 1\nflags\t\t: fpu\n")
+    assert processor_features(str(told)) == {"fpu", "avx2", "avx512_vbmi2"}
+    assert processor_features(str(tmp_path / "none")) == set()

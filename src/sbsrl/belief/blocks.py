@@ -8,6 +8,7 @@ A query is one input [dz], or C of them as columns [dz, C].
 """
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,9 @@ from ..kernels.base import Kernel, Vectors
 from ..kernels.features import Inputs, columns
 from ..types import Index
 
-__all__ = ["BLOCK", "kernel_vector", "padded_size", "triangular_product", "valid_rows", "weighted_sum"]
+__all__ = ["BLOCK", "kernel_vector", "padded_size", "sized", "triangular_product", "valid_rows", "weighted_sum"]
+
+Tree = TypeVar("Tree")
 
 BLOCK = 64
 """Arrays have a multiple of so many rows."""
@@ -34,14 +37,22 @@ def valid_rows(capacity: int, count: Index) -> Float[Array, " n"]:
 
 
 def sizes(capacity: int) -> tuple[int, ...]:
-    """64, 128, 192, 256, 384, 512, ...: all that matters below the capacity, and the capacity."""
-    steps = [BLOCK] + [half * BLOCK * 2**k for k in range(32) for half in (2, 3)]
+    """64, 128, 160, 192, 224, 256, 320, ...: all that matters below the capacity, and the capacity."""
+    steps = [BLOCK] + [quarters * BLOCK // 2 * 2**k for k in range(32) for quarters in (4, 5, 6, 7)]
     return (*(size for size in steps if size < capacity), capacity)
 
 
-def _smallest(capacity: int, count: Index, compute: Callable[[int], Array]) -> Array:
+def sized(capacity: int, count: Index, compute: Callable[[int], Tree], least: int = 1) -> Tree:
+    """compute(size) with the smallest power of two that holds `count`, for what is done once an episode.
+
+    No size is below `least`. The results must have the same shapes for every size.
+    """
+    powers = [2 * BLOCK * 2**k for k in range(32)]
+    return _smallest((*(size for size in powers if least <= size < capacity), capacity), count, compute)
+
+
+def _smallest(available: tuple[int, ...], count: Index, compute: Callable[[int], Tree]) -> Tree:
     """compute(size) with the smallest size that is at least `count`."""
-    available = sizes(capacity)
     which = jnp.sum(jnp.asarray(available[:-1], jnp.int32) < count, dtype=jnp.int32)
     return jax.lax.switch(which, [lambda size=size: compute(size) for size in available])
 
@@ -60,7 +71,11 @@ def weighted_sum(
 ) -> Float[Array, "k *C"]:
     """sum_{i < count} k(z, z_i) w_i. The weights of padding must be 0."""
     query = columns(kernel.query, z)
-    return _smallest(weights.shape[1], count, lambda size: weights[:, :size] @ kernel.link(_first(rows, size), query))
+    return _smallest(
+        sizes(weights.shape[1]),
+        count,
+        lambda size: weights[:, :size] @ kernel.link(_first(rows, size), query),
+    )
 
 
 def kernel_vector(kernel: Kernel, z: Inputs, rows: Vectors, capacity: int, count: Index) -> Float[Array, "n *C"]:
@@ -72,7 +87,7 @@ def kernel_vector(kernel: Kernel, z: Inputs, rows: Vectors, capacity: int, count
         inside = (jnp.arange(size, dtype=jnp.int32) < count).reshape(-1, *(1,) * (z.ndim - 1))
         return _fill(jnp.where(inside, values, 0), capacity)
 
-    return _smallest(capacity, count, compute)
+    return _smallest(sizes(capacity), count, compute)
 
 
 PANELS = 4
@@ -89,4 +104,4 @@ def triangular_product(lower: Float[Array, "n n"], v: Float[Array, "n *C"], coun
         strips = [lower[start:end, :end] @ v[:end] for start, end in zip(starts, ends, strict=True)]
         return _fill(jnp.concatenate(strips), capacity)
 
-    return _smallest(capacity, count, compute)
+    return _smallest(sizes(capacity), count, compute)

@@ -20,7 +20,7 @@ from ..kernels.base import Kernel, Vectors, cast, gram
 from ..kernels.features import Inputs, columns
 from ..types import Flag, Index, Scalar
 from . import cholesky
-from .blocks import kernel_vector, triangular_product, valid_rows, weighted_sum
+from .blocks import kernel_vector, sized, triangular_product, valid_rows, weighted_sum
 from .posterior import Posterior
 
 __all__ = ["SHARE", "Centres", "KernelSum", "LowRankVariance"]
@@ -48,6 +48,29 @@ class Centres(eqx.Module):
 
         Points whose `valid` is 0 are padding, and never chosen.
         """
+        most = len(inputs)
+
+        def add(size: int) -> tuple[Float[Array, "T dz"], Index, Float[Array, "T n"]]:
+            """What is new: at most one centre for each of the points, as rows below those there are."""
+            grown = self.first(size)._grow(kernel, inputs, tolerance, valid)
+            part = lambda rows: jax.lax.dynamic_slice_in_dim(rows, self.count, most)  # noqa: E731
+            return part(grown.inputs), grown.count, self._widened(part(grown.factor))
+
+        chosen, count, rows = sized(len(self.inputs), self.count + most, add, least=most)
+        put = lambda into, last: jax.lax.dynamic_update_slice_in_dim(into, last, self.count, 0)  # noqa: E731
+        return Centres(put(self.inputs, chosen), count, put(self.factor, rows))
+
+    def first(self, size: int) -> "Centres":
+        """The same with room for fewer centres."""
+        return Centres(self.inputs[:size], self.count, self.factor[:size, :size])
+
+    def _widened(self, rows: Float[Array, "T s"]) -> Float[Array, "T n"]:
+        """Rows of a factor of fewer centres as rows of this one's."""
+        return jnp.pad(rows, ((0, 0), (0, len(self.inputs) - rows.shape[1])))
+
+    def _grow(
+        self, kernel: Kernel, inputs: Float[Array, "T dz"], tolerance: Scalar, valid: Float[Array, " T"]
+    ) -> "Centres":
         both = valid_rows(self.inputs.shape[0], self.count)[:, None] * valid[None, :] > 0
         across = solve_triangular(self.factor, jnp.where(both, gram(kernel, self.inputs, inputs), 0), lower=True)
         corner = jnp.where(valid[:, None] * valid[None, :] > 0, gram(kernel, inputs, inputs), 0)
@@ -80,12 +103,18 @@ class Centres(eqx.Module):
         coefficients small: without it they would amplify that error, in single precision for sigma_w << 1e-3 until
         nothing is left of the function.
         """
-        valid = valid_rows(self.inputs.shape[0], self.count)
         used = jnp.any(weights != 0, axis=1)
-        onto = jnp.where((valid[:, None] > 0) & used[None, :], gram(kernel, self.inputs, inputs), 0) @ weights
-        between = self.factor @ self.factor.T
-        rounding = jnp.finfo(precision).eps.item() * jnp.diag(jnp.diagonal(between))
-        return cho_solve((jnp.linalg.cholesky(between + rounding), True), onto)
+
+        def compute(size: int) -> Float[Array, "n m"]:
+            few = self.first(size)
+            both = (valid_rows(size, self.count)[:, None] > 0) & used[None, :]
+            onto = jnp.where(both, gram(kernel, few.inputs, inputs), 0) @ weights
+            between = few.factor @ few.factor.T
+            rounding = jnp.finfo(precision).eps.item() * jnp.diag(jnp.diagonal(between))
+            solved = cho_solve((jnp.linalg.cholesky(between + rounding), True), onto)
+            return jnp.pad(solved, ((0, len(self.inputs) - size), (0, 0)))
+
+        return sized(len(self.inputs), self.count, compute)
 
 
 class KernelSum(eqx.Module):
@@ -125,16 +154,8 @@ class LowRankVariance(eqx.Module):
 
     @classmethod
     def of(cls, posterior: Posterior, centres: Centres) -> "LowRankVariance":
-        kernel, noise = posterior.kernel, posterior.noise
-        valid = valid_rows(posterior.capacity, centres.count)
-        both = valid[:, None] * posterior.valid[None, :] > 0
-        between = jnp.where(both, gram(kernel, centres.inputs, posterior.inputs), 0)
-        phi = solve_triangular(centres.factor, between, lower=True)
-        identity = jnp.eye(posterior.capacity, dtype=EXACT)
-        root = cholesky.inverse(jnp.linalg.cholesky(noise**2 * identity + phi @ phi.T))
-        weight = identity - noise**2 * (root.T @ root) * valid[:, None] * valid[None, :]
-        lower = _lower_root(weight) @ cholesky.inverse(centres.factor)
-        kernel = kernel.about(centres.inputs, valid)
+        lower = sized(posterior.capacity, centres.count, lambda size: _explained(posterior, centres.first(size)))
+        kernel = posterior.kernel.about(centres.inputs, valid_rows(posterior.capacity, centres.count))
         return cls(kernel, kernel.rows(centres.inputs), centres.count, lower)
 
     def __call__(self, z: Inputs) -> Float[Array, "*C"]:
@@ -142,6 +163,20 @@ class LowRankVariance(eqx.Module):
         k = kernel_vector(self.kernel, z, self.rows, self.explained.shape[0], self.count)
         v = triangular_product(self.explained, k, self.count)
         return jnp.maximum(columns(lambda z: self.kernel(z, z), z) - jnp.sum(v**2, axis=0), 0)
+
+
+def _explained(posterior: Posterior, centres: Centres) -> Float[Array, "n n"]:
+    """S, from centres with room for no more than there must be."""
+    size, noise = len(centres.inputs), posterior.noise
+    valid = valid_rows(size, centres.count)
+    both = valid[:, None] * posterior.valid[None, :] > 0
+    between = jnp.where(both, gram(posterior.kernel, centres.inputs, posterior.inputs), 0)
+    phi = solve_triangular(centres.factor, between, lower=True)
+    identity = jnp.eye(size, dtype=EXACT)
+    root = cholesky.inverse(jnp.linalg.cholesky(noise**2 * identity + phi @ phi.T))
+    weight = identity - noise**2 * (root.T @ root) * valid[:, None] * valid[None, :]
+    lower = _lower_root(weight) @ cholesky.inverse(centres.factor)
+    return jnp.pad(lower, (0, posterior.capacity - size))
 
 
 def _lower_root(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:

@@ -2,8 +2,8 @@
 
 The same function k in three views:
 
-    kernel(u, v)                                one value, computed from differences: no digits are lost
-    kernel.link(kernel.rows(Z), kernel.query(z))    k(z, z_i) for all i by one matrix product: fast
+    kernel(u, v)                                one value
+    kernel.link(kernel.rows(Z), kernel.query(z))    k(z, z_i) for all i, from what was prepared of each: fast
     kernel.features(key, size)                  a map phi with E[phi(u) . phi(v)] = k(u, v), for drawing functions
 
 All array leaves of a kernel are positive hyper-parameters.
@@ -90,7 +90,7 @@ class Kernel(eqx.Module):
     def about(self, inputs: Float[Array, "n dz"], weights: Float[Array, " n"]) -> "Kernel":
         """The same kernel, computed about the mean of these inputs where that loses fewer digits.
 
-        Far from the origin the squared distance, as a product of vectors, is the small difference of large numbers.
+        Far from the origin an input that is rounded to few digits is rounded by more than its distance to others.
         """
         return self
 

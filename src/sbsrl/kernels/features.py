@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from .._jax import EXACT
 from ..errors import unknown
-from ..numerics import cos
+from ..numerics import cos, products
 from ..types import Input, PRNGKey, Scalar
 
 __all__ = [
@@ -58,7 +58,7 @@ class LinearPhases(eqx.Module):
     omega: Float[Array, "D dz"]
 
     def __call__(self, z: Inputs) -> Features:
-        return self.omega @ z
+        return products(self.omega, z)
 
 
 class SummedPhases(eqx.Module):
@@ -141,6 +141,18 @@ class Repeated(eqx.Module):
         return jnp.concatenate([theta, theta])
 
 
+def twice(phases: Phases) -> Phases:
+    """The same phases two times below each other; frequencies are repeated beforehand where that is possible."""
+    match phases:
+        case LinearPhases(omega=omega):
+            return LinearPhases(jnp.concatenate([omega, omega]))
+        case SummedPhases(left=left, right=right):
+            return SummedPhases(twice(left), twice(right))
+        case Composed(inner=inner, outer=outer):
+            return Composed(inner, twice(outer))
+    return Repeated(phases)
+
+
 def fourier(draw: Callable[[PRNGKey, int, str], Phases], key: PRNGKey, size: int, estimator: str) -> Fourier:
     """Random features of a kernel whose phases can be drawn."""
     if estimator not in ESTIMATORS:
@@ -150,9 +162,7 @@ def fourier(draw: Callable[[PRNGKey, int, str], Phases], key: PRNGKey, size: int
         shift = jax.random.uniform(shift_key, (size,), EXACT, 0, 2 * np.pi)
         return Fourier(draw(frequency_key, size, estimator), shift)
     half = max(1, size // 2)
-    return Fourier(
-        Repeated(draw(frequency_key, half, estimator)), jnp.asarray(np.repeat([0.0, -np.pi / 2], half), EXACT)
-    )
+    return Fourier(twice(draw(frequency_key, half, estimator)), jnp.asarray(np.repeat([0.0, -np.pi / 2], half), EXACT))
 
 
 def standard_frequencies(key: PRNGKey, count: int, dimension: int, estimator: str) -> Float[Array, "D dz"]:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from .._jax import EXACT
 from ..errors import UserError
+from ..numerics import exp, squared_distances
 from ..types import Input, PRNGKey, Scalar
 from .base import Kernel, Vectors, centre, expect_size, lengthscale_vector, numbers
 from .features import Fourier, LinearPhases, fourier, standard_frequencies
@@ -48,18 +49,14 @@ class Stationary(Kernel):
         return z / self.lengthscales
 
     def query(self, z: Input) -> Vectors:
-        """(u, 1, -|u|^2/2): its product with a row is -r^2/2."""
-        u = self._scaled(z)
-        return jnp.concatenate([u, jnp.ones_like(u[:1]), -0.5 * jnp.sum(u**2, keepdims=True)])
+        """The input in units of the length scales."""
+        return self._scaled(z)
 
     def row(self, z: Input) -> Vectors:
-        """(v, -|v|^2/2, 1)."""
-        v = self._scaled(z)
-        return jnp.concatenate([v, -0.5 * jnp.sum(v**2, keepdims=True), jnp.ones_like(v[:1])])
+        return self._scaled(z)
 
     def link(self, rows: Vectors, query: Vectors) -> Float[Array, "n *C"]:
-        """The squared distance is cut at 0, which rounding may exceed far from the origin."""
-        return self.profile(jnp.maximum(-2 * (rows @ query), 0))
+        return self.profile(squared_distances(rows, query))
 
     def about(self, inputs: Float[Array, "n dz"], weights: Float[Array, " n"]) -> Kernel:
         return Centred(self, centre(inputs, weights))
@@ -115,7 +112,7 @@ class SquaredExponential(Stationary):
         super().__init__(lengthscales)
 
     def profile(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
-        return jnp.exp(-0.5 * r2)
+        return exp(-0.5 * r2)
 
     def spread(self, key: PRNGKey, count: int) -> Float[Array, " D"]:
         return jnp.ones(count, EXACT)
@@ -153,7 +150,7 @@ class Matern(Stationary):
         value = jnp.full_like(t, coefficients[-1])
         for c in coefficients[-2::-1]:
             value = value * t + c
-        return value * jnp.exp(-t)
+        return value * exp(-t)
 
     def spread(self, key: PRNGKey, count: int) -> Float[Array, " D"]:
         """sqrt(2 nu / chi^2_{2 nu}) = sqrt(nu / Gamma(nu))."""

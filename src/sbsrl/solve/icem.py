@@ -10,7 +10,8 @@ One call of `ICEM.plan` solves Problem (1) from the current state over a horizon
         fit mean and deviation to the K best, with momentum
 
 As long as no sequence is feasible, iterations go on, up to `patience` times as many: an unsafe plan is worth a longer
-search.
+search. But only while that helps: it ends when as many iterations as a plan normally has lowered the violation of the
+best sequence by less than a tenth.
 """
 
 from typing import NamedTuple
@@ -34,7 +35,12 @@ __all__ = ["ICEM", "Memory", "Plan", "check_population"]
 
 
 SMALLEST_CHUNK, LARGEST_CHUNK = 16, 128
-"""Fewer do not keep the processor busy; more do not stay in its cache, and many would be evaluated in vain."""
+"""Fewer do not keep the processor busy; more do not stay in its cache, and many would be evaluated in vain. Chunks are
+multiples of the smallest: a processor computes with up to 16 numbers at once, and those left over take it as long."""
+
+
+WORTHWHILE = 0.1
+"""By which share a round of iterations must lower the violation for another one to be made."""
 
 
 class Memory(NamedTuple):
@@ -66,6 +72,8 @@ class _Search(NamedTuple):
     kept_evaluation: Evaluation
     best: Actions
     best_evaluation: Evaluation
+    violations: Float[Array, " I1"]
+    """Of the best sequence, now and after each of as many iterations before as a plan normally has."""
     binding: Float[Array, " M"]
     pairs: Index
 
@@ -88,7 +96,7 @@ class ICEM(eqx.Module):
     keep: float = eqx.field(static=True, default=0.3)
     """Share of the elites that is carried on."""
     patience: int = eqx.field(static=True, default=1)
-    """How many times the iterations may be repeated while no sequence is feasible."""
+    """How many times the iterations may be repeated while no sequence is feasible and that helps."""
     chunk: int | None = eqx.field(static=True, default=None)
     """Candidates evaluated at once on a sample; None takes as many as there are elites, within reason."""
     lazy: bool = eqx.field(static=True, default=True)
@@ -154,7 +162,8 @@ class ICEM(eqx.Module):
 
     def _goes_on(self, i: Index, search: _Search) -> Flag:
         unsafe = ~feasible(search.best_evaluation)
-        return (i < self.iterations) | (unsafe & (i < self.patience * self.iterations))
+        helps = search.violations[-1] <= (1 - WORTHWHILE) * search.violations[0]
+        return (i < self.iterations) | (unsafe & helps & (i < self.patience * self.iterations))
 
     def _start(self, memory: Memory, key: PRNGKey) -> _Search:
         """Mean and elites of the last step, shifted by one; the elites' last action is drawn anew."""
@@ -172,6 +181,7 @@ class ICEM(eqx.Module):
             kept_evaluation=Evaluation(unknown, -unknown, jnp.zeros_like(unknown)),
             best=mean,
             best_evaluation=nothing,
+            violations=jnp.full(self.iterations + 1, jnp.inf, PLAN),
             binding=memory.binding,
             pairs=jnp.zeros((), jnp.int32),
         )
@@ -180,7 +190,7 @@ class ICEM(eqx.Module):
         steps = self._gradient_steps(problem, x, search)
         pool, alive, known = self._pool(warm, i, search, steps, key)
         wanted = self.elites if self.lazy else len(pool)
-        chunk = self.chunk or min(max(self.elites, SMALLEST_CHUNK), LARGEST_CHUNK)
+        chunk = self.chunk or min(-(-self.elites // SMALLEST_CHUNK) * SMALLEST_CHUNK, LARGEST_CHUNK)
         scores = self.scoring.score(problem, self.penalties, x, pool, alive)
         found = evaluate_lazily(
             scores.problem,
@@ -206,6 +216,7 @@ class ICEM(eqx.Module):
             kept_evaluation=Evaluation(*(part[kept] for part in evaluation)),
             best=best,
             best_evaluation=best_evaluation,
+            violations=jnp.concatenate([search.violations[1:], best_evaluation.violation[None]]),
             binding=0.5 * (search.binding + found.violated_share(search.binding)),
             pairs=search.pairs + jnp.sum(found.asked, dtype=jnp.int32),
         )

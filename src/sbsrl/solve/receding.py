@@ -146,7 +146,9 @@ class ICEMSettings:
     elites: int = declared(Whole(2, 100_000), 24, "best sequences that the next iteration is fitted to")
     iterations: int = declared(Whole(1, 1000), 4, "iterations per plan")
     patience: int = declared(
-        Whole(1, 1000), 3, "times the iterations may be repeated while no plan is safe on all samples"
+        Whole(1, 1000),
+        3,
+        "times the iterations may be repeated while no plan is safe on all samples and that brings one nearer",
     )
     decay: float = declared(Number(1, 100), 1.25, "factor by which the population shrinks per iteration")
     colour: float = declared(Number(0, 10), 2.0, "exponent of the coloured noise; 0 is white")
