@@ -1,5 +1,6 @@
 """Sampled functions: their law is the posterior, and each is a function."""
 
+import dataclasses
 from functools import cache
 
 import equinox as eqx
@@ -258,3 +259,33 @@ def test_every_episode_has_samples_of_its_own(separate):
     )
     assert np.array_equal(first, again)
     assert abs(np.corrcoef(first[:, 0, 0], later[:, 0, 0])[0, 1]) < 5 / np.sqrt(MANY)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-5])
+def test_samples_have_the_posterior_s_deviation_at_the_data_however_small_the_noise(noise, swings, swing_prior):
+    """30 samples at 50 of 450 points, in units of the deviation that numpy computes: root mean square 1 within 0.05.
+
+    That deviation is less than the noise. The posterior mean is right to a twentieth of it.
+    """
+    prior = dataclasses.replace(swing_prior, noise=noise)
+    belief = GPBelief.create(prior, 4, 450, 9)
+    for episode in swings:
+        belief = belief.update(episode, jax.random.key(0))
+    x, a, y = (np.concatenate([getattr(e, name) for e in swings]) for name in ("states", "actions", "next_states"))
+    targets = (y - np.asarray(jax.vmap(prior.mean)(jnp.asarray(x), jnp.asarray(a)))) / np.array(prior.scale)
+    data = np.concatenate([x, a], axis=1) / np.asarray(prior.kernel.lengthscales)
+    seen = np.concatenate([x, a], axis=1)[::9].astype(np.float32)  # as planning asks
+    asked = seen.astype(float) / np.asarray(prior.kernel.lengthscales)
+    between, across = (np.exp(-0.5 * distance(u, data) ** 2) for u in (data, asked))
+    factor = np.linalg.cholesky(between + noise**2 * np.eye(450))
+    white = np.linalg.solve(factor, across.T)
+    mean, deviation = white.T @ np.linalg.solve(factor, targets), np.sqrt(1 - (white**2).sum(axis=0))
+
+    def unit(function):
+        """(g(z) - mu(z)) / sigma(z)."""
+        return (np.asarray(function(jnp.asarray(seen.T)), float).T - mean) / deviation[:, None]
+
+    (stack,), (nominal,) = belief.samples(jax.random.key(2), 30).parts, belief.nominal().parts
+    off = np.stack([unit(stack.member(m)) for m in jnp.arange(30, dtype=jnp.int32)])
+    assert np.sqrt(np.mean(off**2)) == pytest.approx(1, abs=0.05)
+    assert np.abs(unit(nominal)).max() < 0.05

@@ -95,13 +95,12 @@ class Centres(eqx.Module):
         return jax.lax.while_loop(is_far, add, (self, across, missing))[0]
 
     def project(
-        self, kernel: Kernel, inputs: Float[Array, "n dz"], weights: Float[Array, "n m"], precision: DTypeLike = PLAN
+        self, kernel: Kernel, inputs: Float[Array, "n dz"], weights: Float[Array, "n m"]
     ) -> Float[Array, "n m"]:
         """c with sum_r c_r k(., r) the projection of sum_i w_i k(., z_i): (K_RR + eps diag K_RR)^-1 K_RZ w.
 
-        The eps of the precision in which the sum is computed, by which values of the kernel are wrong there, keeps the
-        coefficients small: without it they would amplify that error, in single precision for sigma_w << 1e-3 until
-        nothing is left of the function.
+        The eps of single precision, by which values of the kernel are wrong in planning, keeps the coefficients small:
+        without it they would amplify that error, for sigma_w << 1e-3 until nothing is left of the function.
         """
         used = jnp.any(weights != 0, axis=1)
 
@@ -110,7 +109,7 @@ class Centres(eqx.Module):
             both = (valid_rows(size, self.count)[:, None] > 0) & used[None, :]
             onto = jnp.where(both, gram(kernel, few.inputs, inputs), 0) @ weights
             between = few.factor @ few.factor.T
-            rounding = jnp.finfo(precision).eps.item() * jnp.diag(jnp.diagonal(between))
+            rounding = jnp.finfo(PLAN).eps.item() * jnp.diag(jnp.diagonal(between))
             solved = cho_solve((jnp.linalg.cholesky(between + rounding), True), onto)
             return jnp.pad(solved, ((0, len(self.inputs) - size), (0, 0)))
 
@@ -126,12 +125,35 @@ class KernelSum(eqx.Module):
     weights: Float[Array, "k n"]
 
     @classmethod
-    def at(
-        cls, centres: Centres, kernel: Kernel, weights: Float[Array, "n k"], precision: DTypeLike = PLAN
+    def at(cls, centres: Centres, kernel: Kernel, weights: Float[Array, "n k"]) -> "KernelSum":
+        """Over the centres, in the precision of planning."""
+        return cls._over(centres.inputs, centres.count, kernel, weights, PLAN)
+
+    @classmethod
+    def of(
+        cls, posterior: Posterior, centres: Centres, weights: Float[Array, "n k"], precision: DTypeLike
     ) -> "KernelSum":
-        kernel = kernel.about(centres.inputs, valid_rows(len(centres.inputs), centres.count))
-        rows = cast(kernel.rows(centres.inputs), precision)
-        return cls(cast(kernel, precision), rows, centres.count, weights.T.astype(precision))
+        """sum_i w_i k(., z_i) over the data, computed in this precision.
+
+        In that of planning it is projected onto the centres. In double precision all data stay: weights are residuals
+        divided by sigma_w^2, and of what a projection loses they make, for noise that small, more than the posterior's
+        deviation.
+        """
+        if precision == EXACT:
+            return cls._over(posterior.inputs, posterior.count, posterior.kernel, weights, EXACT)
+        return cls.at(centres, posterior.kernel, centres.project(posterior.kernel, posterior.inputs, weights))
+
+    @classmethod
+    def _over(
+        cls,
+        inputs: Float[Array, "n dz"],
+        count: Index,
+        kernel: Kernel,
+        weights: Float[Array, "n k"],
+        precision: DTypeLike,
+    ) -> "KernelSum":
+        kernel = kernel.about(inputs, valid_rows(len(inputs), count))
+        return cls(cast(kernel, precision), cast(kernel.rows(inputs), precision), count, weights.T.astype(precision))
 
     def __call__(self, z: Inputs) -> Float[Array, "k *C"]:
         own = z.astype(self.weights.dtype)

@@ -46,8 +46,7 @@ class Group(eqx.Module):
         posterior = self.posterior
         weights = posterior.solve(posterior.targets)
         if posterior.kernel.rank is None:
-            projected = self.centres.project(posterior.kernel, posterior.inputs, weights, precision)
-            return KernelSum.at(self.centres, posterior.kernel, projected, precision)
+            return KernelSum.of(posterior, self.centres, weights, precision)
         return WeightedFeatures.mean_of(posterior, weights, precision)
 
     def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"], valid: Float[Array, " T"]) -> "Group":

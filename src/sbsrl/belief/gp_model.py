@@ -18,8 +18,8 @@ __all__ = ["GPModel"]
 
 
 FINE = 1e-3
-"""Share of the scale, or of the kernel's deviation if that is larger, below which noise is too small for single
-precision."""
+"""Share of the scale, or of the kernel's deviation if that is larger: noise so small, or smaller, is too small for
+single precision."""
 
 
 class GPModel(eqx.Module):
@@ -51,7 +51,7 @@ class GPModel(eqx.Module):
         deviation is a fraction of the noise.
         """
         sizes = [math.sqrt(most) for kernel in prior.kernels if (most := kernel.supremum()) < math.inf]
-        return EXACT if np.min(prior.noise) < FINE * max([1.0, *sizes]) else PLAN
+        return EXACT if np.min(prior.noise) <= FINE * max([1.0, *sizes]) else PLAN
 
     @property
     def outputs(self) -> int:

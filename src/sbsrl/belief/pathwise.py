@@ -91,13 +91,12 @@ def draw_posterior(
     solved = posterior.solve(jnp.moveaxis(missing, 0, 1).reshape(shape[1], -1))
     if posterior.kernel.rank is not None:
         return _absorb(drawn, solved, posterior)
-    weights = centres.project(posterior.kernel, posterior.inputs, solved, precision).reshape(shape[1], size, -1)
+    update = KernelSum.of(posterior, centres, solved, precision)
+    weights = update.weights.reshape(size, shape[2], -1)
     first = PathwiseFunction(
-        jax.tree.map(lambda leaf: leaf[0], drawn), KernelSum.at(centres, posterior.kernel, weights[:, 0], precision)
+        jax.tree.map(lambda leaf: leaf[0], drawn), eqx.tree_at(lambda f: f.weights, update, weights[0])
     )
-    return Stack.varying(
-        first, lambda f: (f.prior, f.update.weights), (drawn, jnp.moveaxis(weights, 0, -1).astype(precision))
-    )
+    return Stack.varying(first, lambda f: (f.prior, f.update.weights), (drawn, weights))
 
 
 def _draw_weighted_features(
