@@ -7,7 +7,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from sbsrl.report import comparison, gp_ablation, gp_choices, gp_exploration, gp_margins, gp_safety
+from sbsrl.report import comparison, gp_ablation, gp_choices, gp_detour, gp_exploration, gp_margins, gp_safety
 from sbsrl.report.canvas import png
 from sbsrl.report.figures import FIGURES, Request
 from sbsrl.report.gp_arms import GP_TASKS, own
@@ -19,6 +19,7 @@ ARMS = {
     "gp-ablation": lambda: [arm for task in GP_TASKS for arm in gp_ablation.arms(task)],
     "gp-margins": gp_margins.arms,
     "gp-choices": gp_choices.arms,
+    "gp-detour": gp_detour.arms,
 }
 
 
