@@ -29,12 +29,14 @@ def draw(states: Float[np.ndarray, "t 2"], water: Water) -> UInt8[np.ndarray, "h
     """Where the boat has been, and where it is; ashore it is red."""
     sheet = Sketch(SIZE, (water.basin - water.radius + water.quay - WIDTH) / 2, -WIDTH / 4, WIDTH, GROUND)
     sheet.disc((water.basin, 0), water.radius + water.margin, PAPER, EDGE, 0.3)
-    banks = ((water.basin, -water.margin), (water.quay, water.margin))
-    for side in (-1, 1):
-        sheet.line(((0, side * water.margin), (water.quay, side * water.margin)), 0.3, EDGE)
-    sheet.disc((water.quay, 0), water.margin, PAPER)
-    sheet.box(*banks, PAPER)
-    sheet.box((water.quay - 0.3, -4.0), (water.quay + 0.7, 4.0), GOAL)
+    mouth, end = (
+        water.basin + math.sqrt((water.radius + water.margin) ** 2 - water.margin**2),
+        water.quay + water.margin,
+    )
+    for side in (-water.margin, water.margin):
+        sheet.line(((mouth, side), (end, side)), 0.3, EDGE)
+    sheet.box((water.basin, -water.margin), (end, water.margin), PAPER)
+    sheet.box((end, -4.0), (end + 1.0, 4.0), GOAL)
     for past in states[:-1]:
         sheet.disc(past, 0.5, TRAIL)
     before, now = states[max(len(states) - 2, 0)], states[-1]
