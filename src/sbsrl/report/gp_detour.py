@@ -90,12 +90,13 @@ def draw(comparison: Comparison, sections: Sections) -> Figure:
     colours = dict(zip(compared, COLOURS, strict=False))
     phases, bonuses = compared[:4], (compared[0], *compared[4:])
     figure, axes = plt.subplots(2, 3, figsize=(14, 7.6), layout="constrained", width_ratios=(1, 1, 1.15))
-    for column, few in zip(axes.T, (phases, bonuses), strict=False):
+    for column, few, against in zip(axes.T, (phases, bonuses), ("none or phases", "a bonus"), strict=False):
         some = [colours[arm] for arm in few]
         draw_curves(column[0], {arm.label: comparison.returns(arm) for arm in few}, some)
         limit(column[0], 1.0, "dynamics\nknown", "#555555")
         draw_curves(column[1], {arm.label: _information(comparison, arm) for arm in few}, some)
         limit(column[1], own(TASK, "exploration_threshold"), "$d_\\sigma$", "#555555")
+        column[0].set_title(f"exploration as a constraint, against {against}", fontsize=10)
         column[0].set_ylabel("normalised return")
         column[1].set_ylabel("information of the episode (nats)")
         column[0].legend(frameon=False, fontsize=8, loc="lower right")
@@ -112,12 +113,16 @@ def _information(comparison: Comparison, arm: Arm) -> Float[np.ndarray, "seeds e
 
 
 def _draw_sums(axes: Axes, comparison: Comparison, colours: Mapping[Arm, str]) -> None:
-    """What was earned while learning, and what was learned: a large dot per arm, a small one per seed."""
-    for arm, colour in colours.items():
+    """What was earned while learning, and what was learned: a large disc per arm, a dot per seed.
+
+    Later discs are smaller, so that none hides another.
+    """
+    for (arm, colour), size in zip(colours.items(), np.linspace(200, 50, len(colours)), strict=True):
         earned, final = comparison.cumulative(arm), comparison.final(arm)
-        axes.scatter(earned, final, s=12, color=colour, alpha=0.5)
-        axes.scatter(earned.mean(), final.mean(), s=70, color=colour, label=arm.label)
-    axes.set_xlabel("normalised return over all episodes")
+        axes.scatter(earned.mean(), final.mean(), s=size, color=colour, label=arm.label, zorder=2)
+        axes.scatter(earned, final, s=6, color="black", alpha=0.6, zorder=3)
+    axes.set_xlabel("normalised cumulative return")
     axes.set_ylabel("normalised return of the final policy")
-    axes.legend(frameon=False, fontsize=8, loc="center left")
+    axes.set_title("earned while learning, and learned", fontsize=10)
+    axes.legend(frameon=False, fontsize=8, labelspacing=0.8, loc="lower left")
     tidy(axes)
