@@ -34,7 +34,7 @@ def problem(tiny):
 
 
 @pytest.mark.parametrize(
-    ("method", "samples"), [("sbsrl", 3), ("greedy", 3), ("actsafe", 3), ("mean", 1), ("oracle", 1)]
+    ("method", "samples"), [("sbsrl", 3), ("greedy", 3), ("actsafe", 3), ("bonus", 3), ("mean", 1), ("oracle", 1)]
 )
 def test_safety_is_demanded_on_so_many_dynamics(problem, method, samples):
     assert len(problem(method)[1].samples) == samples
@@ -151,6 +151,35 @@ def test_actsafe_is_curious_first_and_then_wants_reward(problem):
         assert later.objective is None
         assert later.reward(x, a, x) == experiment.task.signals.reward(x, a, x)
         assert not later.exploring
+
+
+def test_a_bonus_adds_information_to_the_reward_with_its_weight_and_the_final_policy_has_none(problem):
+    """Safe on every sample, and without a threshold; to single precision."""
+    x, a = jnp.array([-1.0, 0.0, 1.0], jnp.float32), jnp.array([0.3], jnp.float32)
+    experiment, p = problem("bonus", exploring=False)
+    plain = experiment.task.signals.reward(x, a, x)
+    assert p.exploring
+    assert (float(p.threshold), len(p.samples)) == (0.0, 3)
+    assert experiment.settings.method.bonus_weight == 1.0
+    np.testing.assert_allclose(p.reward(x, a, x), plain + p.uncertainty(x, a), rtol=1e-6)
+    _, final = problem("bonus", exploring=False, final=True)
+    assert final.objective is None
+    assert not final.exploring
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25, 4.0])
+def test_the_weight_of_the_bonus_is_a_setting_and_nothing_is_greedy(tiny, weight):
+    """At one transition and at columns of them."""
+    experiment, learner = Specification.make("pendulum", "bonus", 0, "cpu", {**tiny, "bonus_weight": weight}).start()
+    p = experiment.method.problem(context_of(experiment, learner))
+    assert bool(p.exploring) == (weight > 0)
+    rng = np.random.default_rng(0)
+    x, a = jnp.asarray(rng.normal(size=(3, 5)), jnp.float32), jnp.asarray(rng.uniform(-1, 1, (1, 5)), jnp.float32)
+    plain, gained = jax.vmap(experiment.task.signals.reward, -1)(x, a, x), jax.vmap(p.uncertainty, -1)(x, a)
+    expected = plain + weight * gained
+    np.testing.assert_allclose(jax.vmap(p.reward, -1)(x, a, x), expected, rtol=1e-5)
+    if weight:
+        np.testing.assert_allclose(p.reward.many(x, a, x), expected, rtol=1e-4)
 
 
 def test_only_sbsrl_and_mean_have_the_exploration_constraint():

@@ -1,6 +1,7 @@
 """Makes the pictures in this folder: each task in the middle of an episode of a telling policy (`make pictures`)."""
 
 import io
+import math
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -27,14 +28,21 @@ class Moment(NamedTuple):
     seed: int
     behaviour: str = ""
     """One of the task's own."""
-    push: Callable[[np.ndarray], float] = float
-    """Otherwise the only action, of the observation."""
+    push: Callable[[np.ndarray], float | tuple[float, ...]] = float
+    """Otherwise the action, of the observation."""
+
+
+def _harbour(x: np.ndarray) -> tuple[float, ...]:
+    """Rows from the mouth into the basin, and then goes round under engine."""
+    angle = math.atan2(x[1] + 7.0, x[0] + 20.0) + math.pi / 2
+    return math.cos(angle), math.sin(angle), 1.0
 
 
 SHOWN = {
     "pendulum": Moment(21, 0, push=lambda x: 1.0 if x[2] >= 0 else -1.0),
     "cartpole": Moment(11, 0, push=lambda x: 0.7 if x[4] * x[1] <= 0 else -0.7),
     "ledge": Moment(2, 0, push=lambda x: 0.3),
+    "canal": Moment(16, 0, push=_harbour),
     "rwrl-cartpole": Moment(124, 3, "pump"),
     "rwrl-humanoid": Moment(240, 2, "stand"),
     "rwrl-quadruped": Moment(130, 2, "trot"),
@@ -54,7 +62,7 @@ def picture(name: str, moment: Moment) -> bytes:
             if policy:
                 action, state, _ = policy.act(jax.device_put(x), state, jax.random.fold_in(key, t))
             else:
-                action = [moment.push(x)]
+                action = np.atleast_1d(moment.push(x))
             x = env.step(np.asarray(action, float))[0]
         shown = Image.fromarray(np.asarray(env.render()))
     buffer = io.BytesIO()

@@ -14,7 +14,7 @@ from .model import Model
 from .own.names import find
 from .parts import Cloning
 from .policy import Policy
-from .problem import Curiosity, Only, Problem, SwitchRule
+from .problem import Bonus, Curiosity, Only, Problem, SwitchRule
 from .settings import MethodSettings, Settings
 from .shape import episode_shape
 from .solve.protocol import Solution
@@ -182,6 +182,26 @@ def actsafe(context: Context) -> Problem:
     return _problem(context, context.draw_samples(), curious=curious)
 
 
+@dataclass(frozen=True)
+class BonusSettings(MethodSettings):
+    """Problem (1) without its exploration constraint, and what information is worth instead."""
+
+    bonus_weight: float = declared(
+        Number(0), 1.0, "lambda: reward that a unit of information adds until the final policy"
+    )
+
+
+def bonus(context: Context) -> Problem:
+    """Maximises J_r + lambda J_s, the usual alternative to a constraint; safe on every sample; greedy in the end."""
+    method = context.settings.method
+    assert isinstance(method, BonusSettings)
+    problem = _problem(context, context.draw_samples())
+    if context.final or not method.bonus_weight:
+        return problem
+    both = Bonus(problem.reward, problem.uncertainty, jnp.asarray(method.bonus_weight, PLAN))
+    return replace(problem, objective=both, exploring=jnp.asarray(True))
+
+
 def _check_phases(task: Task, settings: Settings) -> None:
     """Refuses exploration that never ends."""
     assert isinstance(settings.method, ActSafeSettings)
@@ -325,6 +345,13 @@ METHODS = {
             actsafe,
             settings=ActSafeSettings,
             check=_check_phases,
+            cautious=True,
+        ),
+        Method(
+            "bonus",
+            "reward plus a fixed multiple of information; safe on every sample",
+            bonus,
+            settings=BonusSettings,
             cautious=True,
         ),
         Method("mbpo", "safe on average, on networks that change at each step", mbpo, check=_check_networks),

@@ -24,6 +24,7 @@ from .model import Model
 from .types import Action, Actions, Dynamics, Flag, Index, PRNGKey, Scalar, State, States, TransitionFunction
 
 __all__ = [
+    "Bonus",
     "Candidates",
     "Constraint",
     "Curiosity",
@@ -208,6 +209,22 @@ class Curiosity(eqx.Module):
     def many(self, x: Float[Array, "dx C"], a: Float[Array, "da C"], y: Float[Array, "dx C"]) -> Float[Array, " C"]:
         """The same at C transitions, as columns."""
         return at_many(self.uncertainty)(x, a)
+
+
+class Bonus(eqx.Module):
+    """r + lambda s_n: the uncertainty as a bonus of the reward, with a fixed weight."""
+
+    reward: TransitionFunction
+    uncertainty: Uncertainty
+    weight: Scalar
+    """lambda."""
+
+    def __call__(self, x: State, a: Action, y: State) -> Scalar:
+        return self.reward(x, a, y) + self.weight * self.uncertainty(x, a)
+
+    def many(self, x: Float[Array, "dx C"], a: Float[Array, "da C"], y: Float[Array, "dx C"]) -> Float[Array, " C"]:
+        """The same at C transitions, as columns."""
+        return at_many(self.reward)(x, a, y) + self.weight * at_many(self.uncertainty)(x, a)
 
 
 def rollouts(dynamics: Dynamics, x: State, actions: Candidates) -> Trajectories:

@@ -31,6 +31,11 @@ def test_the_error_bar_is_one_deviation_to_both_sides(axes):
     np.testing.assert_allclose(ends, [1, 3])
 
 
+def test_curves_may_keep_the_colours_that_they_have_elsewhere(axes):
+    draw_curves(axes, {"one": np.ones((2, 3)), "two": np.zeros((2, 3))}, COLOURS[3:])
+    assert [line.get_color() for line in axes.lines] == [COLOURS[3], COLOURS[4]]
+
+
 def test_curves_are_means_over_episodes_within_a_band(axes):
     values = np.array([[0.0, 1.0, 2.0], [2.0, 1.0, 6.0]])
     draw_curves(axes, {"one": values, "two": values + 1})

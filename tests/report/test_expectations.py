@@ -5,12 +5,16 @@ import pytest
 from sbsrl.report.expectations import (
     Expectation,
     earns_from,
+    earns_more,
+    ends_above,
     ends_with,
     expectations_table,
     learns_before,
     never_infeasible,
     never_violates,
     settles_before,
+    stops_exploring,
+    unmatched,
     violates,
 )
 from sbsrl.runs.study import Arm
@@ -75,6 +79,61 @@ def test_to_fall_back_is_not_to_have_settled(compared):
     two = compared._replace(runs={ARM: [ours], OTHER: [theirs]}, seeds=[0])
     assert learns_before(two, "here", ARM, [OTHER])[1:] == ("ours: 2.0; theirs: 1.0", False)
     assert settles_before(two, "here", ARM, [OTHER])[1:] == ("ours: 2.0; theirs: 3.0 (1 never)", True)
+
+
+def shifted(compared, arm, by):
+    """The same with other returns of an arm."""
+    moved = [[r._replace(reward=r.reward + by) for r in run] for run in compared.runs[arm]]
+    return compared._replace(runs={**compared.runs, arm: moved})
+
+
+def test_to_earn_more_is_to_do_so_outside_the_intervals(compared):
+    """Ours has 0.967 in the end, theirs 0.963; over all episodes both vary by 0.04 from seed to seed."""
+    assert ends_above(compared, ARM, OTHER) == (
+        "pendulum: ours's final policy earns more than that of theirs, outside the intervals",
+        "ours: 0.967 ± 0.000 (0.967 to 0.967); theirs: 0.963 ± 0.000 (0.963 to 0.963)",
+        True,
+    )
+    assert not ends_above(compared, OTHER, ARM).met
+    assert not ends_above(compared, ARM, ARM).met
+    assert not earns_more(compared, ARM, OTHER).met
+    assert not earns_more(shifted(compared, ARM, 1.0), ARM, OTHER).met
+    better = earns_more(shifted(compared, ARM, 30.0), ARM, OTHER)
+    assert better.met
+    assert better.expected == "pendulum: ours earns more than theirs over all episodes, outside the intervals"
+
+
+def test_exploring_must_begin_and_end(compared):
+    """Each seed explores in its first episode only."""
+    assert stops_exploring(compared, ARM, 1) == (
+        "pendulum: ours explores, and stops by itself after at most 1 episodes",
+        "1, 1, 1",
+        True,
+    )
+    never = compared._replace(runs={ARM: [[r._replace(phase="exploit") for r in run] for run in compared.runs[ARM]]})
+    assert stops_exploring(never, ARM, 1)[1:] == ("0, 0, 0", False)
+    always = compared._replace(runs={ARM: [[r._replace(phase="explore") for r in run] for run in compared.runs[ARM]]})
+    assert not stops_exploring(always, ARM, 2).met
+
+
+def test_to_match_takes_both_what_is_earned_and_what_is_learned(compared):
+    """Theirs is better while it learns and worse in the end, or the other way round, or both."""
+    found = unmatched(compared, ARM, [OTHER], 0.02)
+    assert found.expected.startswith(
+        "pendulum: none of theirs comes within 0.02 of ours both over all episodes (0.600)"
+    )
+    assert not found.met
+    rich = shifted(compared, OTHER, 30.0)
+    late = compared._replace(
+        runs={**rich.runs, OTHER: [[*run[:-1], run[-1]._replace(reward=-300.0)] for run in rich.runs[OTHER]]}
+    )
+    assert unmatched(late, ARM, [OTHER], 0.02).met
+    poor = shifted(compared, OTHER, -30.0)
+    early = compared._replace(
+        runs={**poor.runs, OTHER: [[*run[:-1], run[-1]._replace(reward=-200.0)] for run in poor.runs[OTHER]]}
+    )
+    assert unmatched(early, ARM, [OTHER], 0.02).met
+    assert not unmatched(early, ARM, [OTHER, ARM], 0.02).met
 
 
 def test_what_was_not_met_stands_out():

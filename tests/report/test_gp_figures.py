@@ -7,7 +7,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from sbsrl.report import comparison, gp_ablation, gp_choices, gp_exploration, gp_margins, gp_safety
+from sbsrl.report import comparison, gp_ablation, gp_choices, gp_detour, gp_exploration, gp_margins, gp_safety
 from sbsrl.report.canvas import png
 from sbsrl.report.figures import FIGURES, Request
 from sbsrl.report.gp_arms import GP_TASKS, own
@@ -19,6 +19,7 @@ ARMS = {
     "gp-ablation": lambda: [arm for task in GP_TASKS for arm in gp_ablation.arms(task)],
     "gp-margins": gp_margins.arms,
     "gp-choices": gp_choices.arms,
+    "gp-detour": gp_detour.arms,
 }
 
 
@@ -100,6 +101,15 @@ def test_the_ablation_goes_from_no_exploration_to_more_than_usual(task):
     assert thresholds == sorted(thresholds)
     assert own(task, "exploration_threshold") in thresholds
     assert thresholds[-1] > own(task, "exploration_threshold")
+
+
+def test_the_detour_compares_a_constraint_with_nothing_phases_and_bonuses():
+    """The weights are a factor of ten apart around what there is to earn for what there is to learn: 80 for 280."""
+    arms = gp_detour.arms()
+    assert [arm.method for arm in arms] == ["sbsrl", "greedy", "actsafe", "actsafe", "bonus", "bonus", "bonus"]
+    assert [settings(arm).method.actsafe_episodes for arm in arms[2:4]] == [3, 5]
+    weights = [settings(arm).method.bonus_weight for arm in arms[4:]]
+    np.testing.assert_allclose(np.array(weights) / (80 / own("canal", "exploration_threshold")), [0.1, 1, 10], rtol=0.1)
 
 
 def test_margins_are_over_samples_and_tightenings():

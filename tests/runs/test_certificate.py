@@ -182,7 +182,7 @@ def test_an_unknown_bound_leaves_gaps_and_not_numbers():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_only_methods_that_ask_every_sample_are_cautious(method):
-    assert METHODS[method].cautious == (method in {"sbsrl", "actsafe", "greedy"})
+    assert METHODS[method].cautious == (method in {"sbsrl", "actsafe", "bonus", "greedy"})
 
 
 def test_it_is_strict_json_in_the_folder(tmp_path):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from sbsrl.tasks.pictures import cartpole, ledge, pendulum, race_car
+from sbsrl.tasks.pictures import canal, cartpole, ledge, pendulum, race_car
 
+WATER = canal.Water(-20.0, 20.0, 25.0, 1.5)
 TRACK = race_car.Track(((0.75, 0.0),), 0.25, 0.35)
 
 
@@ -50,6 +51,18 @@ def test_a_sled_beyond_the_ledge_is_red_and_stays_in_sight():
     before, after, far = (red(ledge.draw(np.array([[0.0], [x]]), 1.0)) for x in (0.9, 1.1, 8.0))
     assert after > before + 200
     assert far > 200
+
+
+def test_the_boat_is_where_it_is_and_red_ashore():
+    """The sheet shows 84 metres, half as many from below, and the middle of basin and canal in its middle."""
+    way = [[-10.0, 4.0], [-9.0, 5.0]]
+    assert blue(canal.draw(np.array(way), WATER)) == (
+        pytest.approx((-9 + 49.5) / 84, abs=0.02),
+        pytest.approx(26 / 42, abs=0.04),
+    )
+    assert red(canal.draw(np.array(way), WATER)) == 0
+    assert red(canal.draw(np.array([[10.0, 1.4]]), WATER)) == 0
+    assert red(canal.draw(np.array([[10.0, 1.6]]), WATER)) > 50
 
 
 def test_the_car_is_where_it_is_and_red_in_an_obstacle():

@@ -1,6 +1,6 @@
 """Bars and curves over seeds, as in the paper."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 
 import numpy as np
@@ -29,9 +29,11 @@ def draw_bars(axes: Axes, values: Mapping[str, Float[np.ndarray, " seeds"]]) -> 
     tidy(axes)
 
 
-def draw_curves(axes: Axes, values: Mapping[str, Float[np.ndarray, "seeds episodes"]]) -> None:
+def draw_curves(
+    axes: Axes, values: Mapping[str, Float[np.ndarray, "seeds episodes"]], colours: Sequence[str] = COLOURS
+) -> None:
     """Mean and 95 % percentile interval over seeds, over episodes."""
-    for (label, each), colour in zip(values.items(), cycle(COLOURS), strict=False):
+    for (label, each), colour in zip(values.items(), cycle(colours), strict=False):
         found = [summarise(list(column)) for column in each.T]
         episodes = range(len(found))
         axes.plot(episodes, [s.mean for s in found], color=colour, label=label, marker="o", markersize=3, zorder=3)

@@ -22,7 +22,7 @@ from .figures import Request
 from .reference import reference_returns
 from .statistics import summarise
 
-__all__ = ["Comparison", "Sections", "compare", "draw_outcomes", "markdown_table", "page", "publish"]
+__all__ = ["Comparison", "Sections", "compare", "draw_outcomes", "markdown_table", "page", "publish", "training"]
 
 SEEDS = {"smoke": 1}
 """Runs of an arm, where it is not five."""

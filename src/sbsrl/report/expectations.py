@@ -3,18 +3,26 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import Float
+
 from ..runs.study import Arm
 from .comparison import ENOUGH, Comparison
+from .statistics import summarise
 
 __all__ = [
     "Expectation",
     "earns_from",
+    "earns_more",
+    "ends_above",
     "ends_with",
     "expectations_table",
     "learns_before",
     "never_infeasible",
     "never_violates",
     "settles_before",
+    "stops_exploring",
+    "unmatched",
     "violates",
 ]
 
@@ -82,6 +90,48 @@ def ends_with(comparison: Comparison, arm: Arm, share: float) -> Expectation:
     least = comparison.final(arm).min()
     expected = f"{arm.task}: {arm.label}'s final policy earns {share:g} or more"
     return Expectation(expected, f"at least {least:.3f}", bool(least >= share))
+
+
+def ends_above(comparison: Comparison, arm: Arm, other: Arm) -> Expectation:
+    """The bootstrap intervals of the mean return of the final policies have nothing in common."""
+    expected = f"{arm.task}: {arm.label}'s final policy earns more than that of {other.label}"
+    return _above(expected, (arm, comparison.final(arm)), (other, comparison.final(other)))
+
+
+def earns_more(comparison: Comparison, arm: Arm, other: Arm) -> Expectation:
+    """The same of all training episodes together."""
+    expected = f"{arm.task}: {arm.label} earns more than {other.label} over all episodes"
+    return _above(expected, (arm, comparison.cumulative(arm)), (other, comparison.cumulative(other)))
+
+
+Earned = tuple[Arm, Float[np.ndarray, " seeds"]]
+
+
+def _above(expected: str, one: Earned, other: Earned) -> Expectation:
+    (high, said), (low, also_said) = ((summarise(list(each)), f"{arm.label}: ") for arm, each in (one, other))
+    return Expectation(
+        f"{expected}, outside the intervals", f"{said}{high}; {also_said}{low}", high.mean_low > low.mean_high
+    )
+
+
+def stops_exploring(comparison: Comparison, arm: Arm, most: int) -> Expectation:
+    """Every seed is made to explore, in that many episodes at most and then never again."""
+    counts = [sum(r.phase == "explore" for r in run) for run in comparison.runs[arm]]
+    expected = f"{arm.task}: {arm.label} explores, and stops by itself after at most {most} episodes"
+    return Expectation(expected, ", ".join(map(str, counts)), all(0 < count <= most for count in counts))
+
+
+def unmatched(comparison: Comparison, arm: Arm, others: Sequence[Arm], margin: float) -> Expectation:
+    """None of the others comes, on average over seeds, within the margin both over all episodes and in the end."""
+    least = comparison.cumulative(arm).mean() - margin, comparison.final(arm).mean() - margin
+    found = {other: (comparison.cumulative(other).mean(), comparison.final(other).mean()) for other in others}
+    said = [f"{other.label}: {total:.3f}, {end:.3f}" for other, (total, end) in found.items()]
+    expected = (
+        f"{arm.task}: none of {', '.join(other.label for other in others)} comes within {margin:g} of {arm.label} both "
+        f"over all episodes ({least[0] + margin:.3f}) and in the end ({least[1] + margin:.3f})"
+    )
+    matched = any(total >= least[0] and end >= least[1] for total, end in found.values())
+    return Expectation(expected, "; ".join(said), not matched)
 
 
 def learns_before(comparison: Comparison, name: str, arm: Arm, others: Sequence[Arm]) -> Expectation:

@@ -94,6 +94,9 @@ FIGURES = {
         "all methods on pendulum and cartpole: returns, violations, learning curves", _module("gp_safety")
     ),
     "gp-exploration": Figure("exploration as a constraint against phases of exploration", _module("gp_exploration")),
+    "gp-detour": Figure(
+        "a task where exploration must be demanded: against none, phases, and a bonus", _module("gp_detour")
+    ),
     "gp-ablation": Figure("how much exploration to demand, from nothing to too much", _module("gp_ablation")),
     "gp-samples": Figure(
         "samples of the prior, cut to the confidence sets, and the one near the truth", _module("gp_samples")

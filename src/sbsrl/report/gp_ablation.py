@@ -10,7 +10,7 @@ from .gp_arms import GP_TASKS, demanding, own
 
 __all__ = ["arms", "draw", "files"]
 
-FACTORS = {"pendulum": (0.0, 0.25, 0.5, 1.0, 2.0, 3.0), "cartpole": (0.0, 0.5, 1.0, 1.5)}
+FACTORS = {"pendulum": (0.0, 0.25, 0.5, 1.0, 2.0, 3.0), "cartpole": (0.0, 1.0, 2.0, 3.0)}
 """Of the task's own d_sigma^0. The last one is too much: it is out of reach after one to three episodes."""
 
 

@@ -32,7 +32,7 @@ class Setup(NamedTuple):
 SETUPS = {
     "pendulum, careless simulator": Setup("pendulum", "simulator", (0.0, 0.5, 1.0, 2.0)),
     "pendulum, careful simulator": Setup("pendulum", "careful", (0.0, 0.5, 1.0, 2.0)),
-    "cartpole": Setup("cartpole", "offline", (0.0, 0.5, 1.0, 1.5)),
+    "cartpole": Setup("cartpole", "offline", (0.0, 1.0, 2.0, 3.0)),
 }
 
 

@@ -19,7 +19,7 @@ from .expectations import (
     violates,
 )
 from .figures import Request
-from .gp_arms import GP_TASKS, actsafe, sbsrl
+from .gp_arms import GP_TASKS, actsafe, own, sbsrl
 
 __all__ = ["arms", "draw", "files"]
 
@@ -42,9 +42,11 @@ def files(request: Request) -> dict[str, bytes]:
 
 
 def _explain(comparison: Comparison) -> str:
+    demanded = ", ".join(f"{own(task, 'exploration_threshold'):g} nats per episode ({task})" for task in GP_TASKS)
     return (
         "Bars: normalised cumulative return and largest violation of a run, mean and standard deviation over seeds, "
-        "one dot per seed. Curves: mean and 95 % percentile interval over seeds.\n\n"
+        "one dot per seed. Curves: mean and 95 % percentile interval over seeds. SBSRL and the mean demand "
+        f"{demanded}.\n\n"
         f"{expectations_table(_expectations(comparison))}"
     )
 

@@ -12,6 +12,7 @@ ENVIRONMENTS = {
     "sbsrl/Pendulum-v0": "pendulum",
     "sbsrl/Cartpole-v0": "cartpole",
     "sbsrl/Ledge-v0": "ledge",
+    "sbsrl/Canal-v0": "canal",
     "sbsrl/RaceCar-v0": "race-car",
     "sbsrl/RWRLCartpole-v0": "rwrl-cartpole",
     "sbsrl/RWRLHumanoid-v0": "rwrl-humanoid",

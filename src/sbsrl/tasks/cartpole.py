@@ -146,7 +146,7 @@ PRESETS = {
         "prior": "offline",
         "budget": 1.5,
         "tightening": 0.05,
-        "exploration_threshold": 1200.0,
+        "exploration_threshold": 600.0,
         "slack": 0.3,
     },
 }

@@ -60,6 +60,10 @@ TASKS = {
     "ledge": TaskEntry(
         "push a sled towards a ledge: small enough for the theory's own numbers (GP, certified)", "sbsrl.tasks.ledge"
     ),
+    "canal": TaskEntry(
+        "take a boat to the quay, rowing, or with an engine that must be tried in the basin first (GP)",
+        "sbsrl.tasks.canal",
+    ),
     "rwrl-cartpole": TaskEntry(
         "swing up a pole on a cart that should stay near the middle, on MuJoCo (ensemble, appendix G)",
         "sbsrl.tasks.rwrl_cartpole",

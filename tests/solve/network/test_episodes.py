@@ -8,7 +8,7 @@ import numpy as np
 from known_problems import Parametric, known, make_problem, units
 
 from sbsrl.networks import Layer
-from sbsrl.problem import Curiosity
+from sbsrl.problem import Bonus, Curiosity
 from sbsrl.solve.network.episodes import episodes, rows_of
 from sbsrl.solve.network.forecast import forecast
 
@@ -97,6 +97,20 @@ def test_uncertainty_in_the_place_of_rewards_is_what_the_rows_know_of_it():
     known_by_rows, asked = (
         totals(one_layer(0.3), replace(problem, objective=objective), starts, 3, 0, 2).rewards
         for objective in (Curiosity(uncertainty), lambda x, a, y: uncertainty(x, a))
+    )
+    np.testing.assert_allclose(known_by_rows, asked, rtol=1e-6)
+    assert abs(float(asked[0] - asked[1])) > 0.01
+
+
+def test_a_bonus_adds_information_to_what_every_row_earns():
+    """As an objective that is asked for both row by row would say. To 1e-6."""
+    uncertainty = lambda x, a: 0.1 + x[0] ** 2 * a[0]  # noqa: E731
+    problem = make_problem(linear(), None, 1.0, 3, uncertainty=uncertainty)
+    starts = jnp.array([[0.5], [-0.4]], jnp.float32)
+    both = Bonus(problem.reward, uncertainty, jnp.float32(2.5))
+    known_by_rows, asked = (
+        totals(one_layer(0.3), replace(problem, objective=objective), starts, 3, 0, 2).rewards
+        for objective in (both, lambda x, a, y: R * y[0] + 2.5 * uncertainty(x, a))
     )
     np.testing.assert_allclose(known_by_rows, asked, rtol=1e-6)
     assert abs(float(asked[0] - asked[1])) > 0.01

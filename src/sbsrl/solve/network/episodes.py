@@ -12,7 +12,7 @@ from ...belief.protocol import Forgetful, Rows, Samples, Steps
 from ...costs import charged, nothing_charged
 from ...model import Model
 from ...networks import Network
-from ...problem import Curiosity, Problem
+from ...problem import Bonus, Curiosity, Problem
 from ...types import Index, PRNGKey
 from .network_policy import Units, act
 from .slopes import limited
@@ -99,6 +99,8 @@ def earned(
         return moved.rewards
     if isinstance(problem.objective, Curiosity):  # the rows know it already
         return uncertainty
+    if isinstance(problem.objective, Bonus):
+        return moved.rewards + problem.objective.weight * uncertainty
     return jax.vmap(problem.objective)(x, a, moved.states)
 
 
