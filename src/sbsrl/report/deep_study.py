@@ -344,7 +344,7 @@ def publish(
 
 
 EXPLAINED = (
-    "Returns are true means over many initial states (64; robots on MuJoCo 4, the point robot 16, played on another "
+    "Returns are true means over many initial states (64; bodies on MuJoCo 4, played on another "
     "copy): 0 is the clone of the behaviour, 1 the best policy of the gradient solver that knows the true dynamics, "
     "under the same constraint; on MuJoCo without equations it is the share of what the behaviour earns. "
     "A policy violates if its true mean cost "
