@@ -137,7 +137,7 @@ def _take(problem: Problem, x: State, plan: Plan, state: PolicyState) -> tuple[A
     return action, state._replace(step=state.step + 1, gathered=state.gathered + gained)
 
 
-LONGER = 5
+LONGER = 2
 """Times as many iterations for the one plan of an episode as for one that is made anew at every step."""
 
 
