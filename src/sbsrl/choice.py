@@ -22,7 +22,11 @@ from .systems.episode import Played
 from .transitions import Episode
 from .types import PRNGKey
 
-__all__ = ["Chosen", "Shortfall", "choose", "solve"]
+__all__ = ["Chosen", "Refused", "Shortfall", "choose", "solve"]
+
+
+class Refused(UserError):  # noqa: N818  (the promise is kept)
+    """An episode that is not played, since no policy was found of which the risk could be promised."""
 
 
 class Shortfall(NamedTuple):
@@ -115,7 +119,7 @@ def _instead(dial: Dial, experiment: Experiment, learner: Learner, refused: Chos
     assert verdict is not None
     if prior is not None:
         return Chosen(prior, "prior", refused.problem, None, refused.memory)
-    raise UserError(
+    raise Refused(
         f"episode {int(learner.episode)} is refused: of {ATTEMPTS} policies none passed; the last one violates on "
         f"{verdict.violations} of {verdict.draws} functions drawn from the belief, and risk={dial.risk:g} admits "
         f"{dial.admitted} of {dial.draws}. Use a larger risk, offline data, or a prior that says more or has a policy."

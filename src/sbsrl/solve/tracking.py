@@ -38,7 +38,7 @@ from ..types import Action, Actions, Index, PRNGKey, State, States
 from .scoring import NOMINAL_BLOCK, Pool, Scores, counted, nominal_in_blocks
 from .tangent import jacobians
 
-__all__ = ["Regulator", "Tracked", "Tracking", "tracked_rollouts"]
+__all__ = ["Plans", "Regulator", "Tracked", "Tracking", "tracked_rollouts"]
 
 Gains = Float[Array, "H da dx C"]
 
