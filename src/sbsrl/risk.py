@@ -123,8 +123,11 @@ def _costs(
     task: Task, solver: Solver, belief: Belief, problem: Problem
 ) -> Callable[[Policy, PRNGKey, int], Float[np.ndarray, "n k"]]:
     """Plays a policy on so many fresh functions."""
-    assert isinstance(belief, Drawing)  # the experiment was refused otherwise
-    assert isinstance(solver, Trying)
+    if not isinstance(belief, Drawing):
+        raise UserError(
+            "a risk is counted on functions drawn from the belief, and this one has no draws(); use risk=0."
+        )
+    assert isinstance(solver, Trying)  # the experiment was refused otherwise
 
     def costs(policy: Policy, key: PRNGKey, count: int) -> Float[np.ndarray, "n k"]:
         draw_key, start_key, noise_key = jax.random.split(key, 3)

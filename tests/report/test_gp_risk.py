@@ -15,6 +15,9 @@ from sbsrl.report.figures import Request
 SHOWN = {"risk/bound": 0.004, "risk/violations": 0.0, "risk/draws": 700.0, "risk/attempts": 1.0, "risk/tightening": 0.1}
 
 
+EPISODES = gp_risk.EPISODES + 1
+
+
 def line(risk, seed, episode, safe=True, elsewhere=3):
     metrics = {**SHOWN, **({} if episode else {"elsewhere": elsewhere})} if risk else {}
     phase = "final" if episode == gp_risk.EPISODES else "explore"
@@ -25,7 +28,7 @@ def made_up(violating=()):
     """20 worlds; without a promise two. `violating` are pairs of risk and seed whose first episode violates."""
     worlds = {
         risk: {
-            seed: [line(risk, seed, n, (risk, seed) not in violating or n > 0) for n in range(gp_risk.EPISODES + 1)]
+            seed: [line(risk, seed, n, (risk, seed) not in violating or n > 0) for n in range(EPISODES)]
             for seed in range(0, 20, 1 if risk else gp_risk.FEWER)
         }
         for risk in (*gp_risk.RISKS, gp_risk.NOTHING)
@@ -43,7 +46,7 @@ def test_the_interval_is_that_of_scipy(k, n):
 
 def test_violations_are_counted_by_risk_and_by_episode():
     study = made_up({(0.2, 4), (0.2, 7)})
-    assert study.violating(0.2) == (2, 60)
+    assert study.violating(0.2) == (2, 20 * EPISODES)
     assert study.violating(0.2, 0) == (2, 20)
     assert study.violating(0.2, 1) == study.violating(0.05, 0) == (0, 20)
     assert study.elsewhere(0.05) == [3 / FURTHER] * 20
@@ -57,7 +60,7 @@ def test_an_expectation_fails_if_more_is_violated_than_was_promised():
     assert met(made_up({(0.05, 4)}))[first]
     assert not met(made_up({(0.05, 4), (0.05, 5)}))[first]
     too_many = made_up()
-    too_many.worlds[0.01][3] = [line(0.01, 3, n, elsewhere=11) for n in range(3)]
+    too_many.worlds[0.01][3] = [line(0.01, 3, n, elsewhere=11) for n in range(EPISODES)]
     assert not met(too_many)["risk 0.01: every first policy violates in no more than 0.01 of 1000 further worlds"]
 
 
@@ -85,7 +88,7 @@ def test_it_makes_a_picture_a_page_and_every_episode_and_runs_nothing_twice(tmp_
     assert len(asked) == 62
     assert "`sbsrl reproduce gp-risk --seeds 20`" in made["README.md"].decode()
     assert "| 0.2 | 0 | 1 of 20 |" in made["README.md"].decode()
-    assert len(list(csv.DictReader(io.StringIO(made["episodes.csv"].decode())))) == 3 * 62
+    assert len(list(csv.DictReader(io.StringIO(made["episodes.csv"].decode())))) == EPISODES * 62
     assert gp_risk.files(request)["README.md"] == made["README.md"]
     assert len(asked) == 62
 

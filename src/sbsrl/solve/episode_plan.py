@@ -78,7 +78,9 @@ class EpisodePlanner(eqx.Module):
         cold = planner.init(few.constraint_count)
         begin = (Memory(*state, cold.binding), *(cold for _ in keys[1:]))
         found = [planner.plan(few, few.starts[0], memory, key) for memory, key in zip(begin, keys, strict=True)]
-        return Remembered(*max(found, key=lambda each: _rank(each[0].evaluation))[1][:3])
+        best = Remembered(*max(found, key=lambda each: _rank(each[0].evaluation))[1][:3])
+        known = jnp.where(state.warm, state.elites[0], best.elites[-1])  # what looks good on few may not be on all
+        return best._replace(elites=best.elites.at[-1].set(known))
 
     def costs(self, problem: Problem, policy: Policy, noise: Float[Array, " dx"], key: PRNGKey) -> Float[Array, "M k"]:
         """What an episode costs on every sample, each from an initial state of its own, with noise in every step."""
