@@ -3,8 +3,10 @@
 import pytest
 
 from sbsrl.record import Record
+from sbsrl.runs.begin import resume
 from sbsrl.runs.certificate import certificate
 from sbsrl.runs.promise import promise, promise_in_a_line
+from sbsrl.runs.train import train
 from sbsrl.specification import Specification
 
 
@@ -105,3 +107,27 @@ def test_the_certificate_has_it(experiment):
     found = certificate(experiment, [record(0, **SHOWN)])
     assert found["risk"] == promise(experiment, [record(0, **SHOWN)])
     assert found["guarantee"] == "none"
+
+
+SMALL = {
+    "risk": 0.4,
+    "confidence": 0.9,
+    "episodes": 1,
+    "icem.candidates": 32,
+    "icem.elites": 4,
+    "icem.iterations": 2,
+    "gp.features": 32,
+    "exploration_threshold": 0.0,
+}
+
+
+def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(tmp_path, interrupts, left):
+    """Policies, what draws showed of them, and what was learned: bit for bit; every episode of it is promised."""
+    spec = Specification.make("pendulum", "sbsrl", 0, "cpu", SMALL)
+    made = train(spec, tmp_path / "whole").view.certificate["risk"]
+    assert made["not_covered"] == []
+    assert [each["episode"] for each in made["episodes"]] == [0, 1]
+    with pytest.raises(KeyboardInterrupt):
+        train(spec, tmp_path / "parts", interrupts(steps=70))
+    resume(tmp_path / "parts")
+    assert left(tmp_path / "parts") == left(tmp_path / "whole")
