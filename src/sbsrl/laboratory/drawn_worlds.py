@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._jax import EXACT
+from .._jax import EXACT, PLAN
 from ..belief.sequential import SequentialSample
 from ..choice import Refused
 from ..costs import charged, nothing_charged
@@ -105,7 +105,7 @@ def violating_elsewhere(task: Task, policy: Policy, key: PRNGKey) -> Index:
     assert given is not None
     scale = jnp.asarray(prior.scale, EXACT)
     noise = jnp.broadcast_to(jnp.asarray(prior.noise, EXACT), scale.shape) * scale
-    budgets, how = jnp.asarray([cost.budget for cost in task.costs]), [cost.aggregation for cost in task.costs]
+    budgets, how = jnp.asarray([cost.budget for cost in task.costs], PLAN), [cost.aggregation for cost in task.costs]
     outputs = task.state_size // len(prior.kernels)
 
     def world(key: PRNGKey) -> Flag:
@@ -122,7 +122,7 @@ def violating_elsewhere(task: Task, policy: Policy, key: PRNGKey) -> Index:
             asked = [each.ask(jnp.concatenate([x, a])) for each in functions]
             mismatch = scale * jnp.concatenate([value for value, _ in asked])
             y = prior.mean(x, a) + mismatch + noise * jax.random.normal(key, x.shape, EXACT)
-            paid = charged(costs, given.signals.costs(x, a, y).astype(costs.dtype)[None], how)
+            paid = charged(costs, given.signals.costs(x, a, y).astype(PLAN)[None], how)
             return (y, memory, tuple(after for _, after in asked), paid), None
 
         begun = (given.start(start_key).astype(EXACT), policy.init(), drawn, nothing_charged(1, how))
