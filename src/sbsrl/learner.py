@@ -132,6 +132,7 @@ class Keys(NamedTuple):
     starts: PRNGKey
     noise: PRNGKey
     test: PRNGKey
+    fresh: PRNGKey
 
 
 def keys_of(learner: Learner) -> Keys:
@@ -142,8 +143,8 @@ def keys_of(learner: Learner) -> Keys:
 @jax.jit
 def _split(key: PRNGKey, episode: Index) -> Keys:
     reset, solve, rollout = jax.random.split(jax.random.fold_in(key, episode), 3)
-    update, starts, noise, test = (jax.random.fold_in(reset, i) for i in (1, 2, 3, 4))
-    return Keys(jax.random.bits(reset, dtype=jnp.uint32), solve, rollout, update, starts, noise, test)
+    update, starts, noise, test, fresh = (jax.random.fold_in(reset, i) for i in (1, 2, 3, 4, 5))
+    return Keys(jax.random.bits(reset, dtype=jnp.uint32), solve, rollout, update, starts, noise, test, fresh)
 
 
 def turn_of(learner: Learner) -> Turn:

@@ -11,7 +11,7 @@ from .solve.protocol import Solver
 from .task import Task
 from .types import PRNGKey
 
-__all__ = ["BELIEFS", "SOLVERS", "BeliefSettings", "Cloning", "Part", "SolverSettings", "find_part"]
+__all__ = ["BELIEFS", "SOLVERS", "BeliefSettings", "Cloning", "Deciding", "Part", "SolverSettings", "find_part"]
 
 
 @runtime_checkable
@@ -76,6 +76,15 @@ class Cloning(SolverSettings, Protocol):
 
     def has_prior_policy(self, task: Task) -> bool:
         """Whether there are data to make it of."""
+        ...
+
+
+@runtime_checkable
+class Deciding(SolverSettings, Protocol):
+    """The settings of solvers that plan as they go, which also make one that decides before the episode."""
+
+    def deciding(self, task: Task) -> Solver:
+        """A solver whose policies can be tried on whole episodes; refuses settings that mean nothing to it."""
         ...
 
 

@@ -42,11 +42,13 @@ __all__ = [
     "nominal_return",
     "nominal_returns",
     "over_costs",
+    "path_costs",
     "penalised",
     "penalties",
     "rollout",
     "rollouts",
     "surplus",
+    "surplus_of",
 ]
 
 Constraint = Literal["each", "mean"]
@@ -313,12 +315,18 @@ def over_costs(surplus: Float[Array, "k *C"]) -> Excess:
 
 def surplus(problem: Problem, m: Index, roll: Rollout, actions: Candidates, slack: float = 0.0) -> Float[Array, "k C"]:
     """J_c - d + Delta_zeta of each cost under safety constraint m, with a slack that grows along the trajectories."""
+    return surplus_of(problem, m, lambda model, key: path_costs(problem, model, roll(model, key), actions, slack))
+
+
+def surplus_of(
+    problem: Problem, m: Index, costs_on: Callable[[Model, PRNGKey], Float[Array, "k C"]]
+) -> Float[Array, "k C"]:
+    """J_c - d + Delta_zeta of each cost under safety constraint m, where `costs_on` gives J_c on a model."""
     assert problem.samples is not None
     samples = problem.samples
 
     def cost(m: Index) -> Float[Array, "k C"]:
-        model = samples.member(m)
-        return _path_costs(problem, model, roll(model, jax.random.fold_in(problem.key, m)), actions, slack)
+        return costs_on(samples.member(m), jax.random.fold_in(problem.key, m))
 
     if problem.constraint == "each":
         return cost(m) - problem.bounds[:, None]
@@ -326,8 +334,8 @@ def surplus(problem: Problem, m: Index, roll: Rollout, actions: Candidates, slac
     return jnp.mean(each, axis=0) - problem.bounds[:, None]
 
 
-def _path_costs(
-    problem: Problem, model: Model, states: Trajectories, actions: Candidates, slack: float
+def path_costs(
+    problem: Problem, model: Model, states: Trajectories, actions: Candidates, slack: float = 0.0
 ) -> Float[Array, "k C"]:
     """Every cost of every trajectory, aggregated."""
     costs = jax.vmap(jax.vmap(model.costs, in_axes=-1, out_axes=-1))(states[:-1], actions, states[1:])  # [H, k, C]

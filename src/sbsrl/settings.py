@@ -11,6 +11,7 @@ from .errors import UserError, unknown
 from .parts import PARTS, BeliefSettings, SolverSettings, find_part
 from .systems.faults import STEP_TIMEOUT
 from .task import TaskSettings
+from .theory.binomial import planning_samples
 from .validation import Kind, Number, Numbers, Switch, Whole, Word, declared, kinds, validate
 
 __all__ = [
@@ -80,7 +81,9 @@ class MethodSettings:
     exploration_decay: float = declared(
         Number(0, 1), 1.0, "factor by which exploration_threshold is multiplied after every episode"
     )
-    samples: int = declared(Whole(1, 10_000), 30, "M: dynamics sampled from the belief per episode")
+    samples: int = declared(
+        Whole(1, 10_000), 30, "M: dynamics sampled from the belief per episode; with a risk, 3 / risk or more"
+    )
     accuracy: float = declared(
         Number(0), 0.0, "epsilon: if positive, d_sigma^n follows from it (theorem 2) instead of exploration_threshold"
     )
@@ -97,9 +100,20 @@ class MethodSettings:
         "the cost so far and the predicted rest exceed the budget on one of the samples; 0 never looks",
     )
     form: str = declared(Word(("sharp", "paper")), "sharp", "of the bounds on returns that theorem 2 uses")
+    risk: float = declared(
+        Number(0, 0.5),
+        0.0,
+        "probability with which an episode may violate, under the belief: a policy is played only if fresh draws show "
+        "that; 0 promises nothing",
+    )
+    confidence: float = declared(
+        Number(0.5, 1 - 1e-9), 0.95, "with which the draws of a run show that risk, of all its episodes together"
+    )
 
     def __post_init__(self) -> None:
         validate(self, "method.")
+        if self.risk:
+            object.__setattr__(self, "samples", max(self.samples, planning_samples(self.risk)))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ import numpy as np
 from .errors import UserError
 from .learner import Experiment, Learner
 from .methods import DEFAULT, check_prior_policy, make_method
+from .parts import Deciding
+from .risk import check_risk
 from .settings import PRESETS, Settings, make_settings
-from .solve.protocol import Preparing, Retreating
+from .solve.protocol import Preparing, Retreating, Solver
 from .starts import draw_starts
 from .systems.faults import describe
 from .task import Task
@@ -89,7 +91,7 @@ def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
             f"inconsistent=prior needs a prior policy to fall back to, and prior '{task.prior.name}' of {task.name} "
             "has none; use inconsistent=stop."
         )
-    solver = settings.solver.create(task)
+    solver = _make_solver(task, settings)
     if settings.run.offline and not isinstance(solver, Preparing):
         raise UserError(
             f"offline={settings.run.offline} is an offline phase to begin with, and solver={settings.solver.name} has "
@@ -102,8 +104,16 @@ def make_experiment(task: Task, method: str, settings: Settings) -> Experiment:
                 f"monitor={settings.method.monitor} hands over to another policy, and solver={settings.solver.name} "
                 "does not say to which (ways_out); leave the monitor out."
             )
+    check_risk(task, settings, chosen.cautious, solver)
     chosen.check(task, settings)
     return Experiment(task, chosen, solver, settings)
+
+
+def _make_solver(task: Task, settings: Settings) -> Solver:
+    """With a risk, one that decides on a policy before the episode, if there is a choice."""
+    if settings.method.risk and isinstance(settings.solver, Deciding):
+        return settings.solver.deciding(task)
+    return settings.solver.create(task)
 
 
 def _check_start(task: Task) -> None:

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from sbsrl import UserError
 from sbsrl.belief.gp import GPBelief
 from sbsrl.belief.posterior import Moments
-from sbsrl.belief.protocol import Calibrated, Samples
+from sbsrl.belief.protocol import Calibrated, Drawing, Samples
 from sbsrl.belief.settings import GPSettings
 from sbsrl.kernels import FiniteRank, Linear, SquaredExponential
 from sbsrl.model import Model, Signals
@@ -429,3 +429,36 @@ def test_it_is_calibrated_and_its_models_are_models_with_the_signals_of_the_task
         assert model.reward(x, a, y) == 0.25
         np.testing.assert_array_equal(model.costs(x, a, y), [2.0, 3.0, 0.25])
         np.testing.assert_array_equal(model.draw(x, a, KEY), model(x, a))
+
+
+class TestDraws:
+    """Functions that a risk is counted on."""
+
+    def test_their_moments_are_those_of_the_posterior(self):
+        """4000 draws at three inputs near data and far from them; mean and covariance to 4.5 standard errors."""
+        belief = nothing().update(transitions(), KEY)
+        draws = belief.draws(jax.random.key(5), 4000)
+        inputs = np.random.default_rng(2).normal(size=(3, 3))
+        members = jnp.arange(4000, dtype=jnp.int32)
+        found = jax.lax.map(
+            lambda m: jnp.stack([draws.member(m)(jnp.asarray(z[:2]), jnp.asarray(z[2:])) for z in inputs]), members
+        )
+        found = (np.asarray(found, float) - mean_of(inputs[:, :2], inputs[:, 2:])) / SCALE
+        mean, variance = Moments.of(belief.groups[0].posterior)(jnp.asarray(inputs.T))
+        deviation = np.sqrt(np.asarray(variance))
+        error = np.abs(found.mean(axis=0) - np.asarray(mean).T) / deviation[:, None]
+        assert error.max() < 4.5 / np.sqrt(4000)
+        np.testing.assert_allclose(
+            found.var(axis=0), np.asarray(variance)[:, None] * np.ones(2), rtol=4.5 * np.sqrt(2 / 4000)
+        )
+
+    def test_they_are_others_than_the_samples_and_come_from_the_posterior_whatever_the_samples_are(self):
+        truncated = nothing(sampler="truncated").update(transitions(), KEY)
+        pathwise = nothing().update(transitions(), KEY)
+        x, a = jnp.array([0.3, -0.2]), jnp.array([0.5])
+        first = [belief.draws(jax.random.key(5), 2).member(jnp.int32(0))(x, a) for belief in (truncated, pathwise)]
+        np.testing.assert_array_equal(*first)
+
+    def test_the_noise_is_in_units_of_the_state(self):
+        np.testing.assert_allclose(nothing().noise(), NOISE * SCALE)
+        assert isinstance(nothing(), Drawing)

@@ -10,7 +10,7 @@ import pytest
 
 from sbsrl import UserError
 from sbsrl.belief.gp import GPBelief, _envelope
-from sbsrl.belief.protocol import Calibrated, Samples
+from sbsrl.belief.protocol import Calibrated, Drawing, Samples
 from sbsrl.belief.settings import GPSettings
 from sbsrl.belief.weights import BLOCK, WeightBelief
 from sbsrl.kernels import FiniteRank, Linear, SquaredExponential
@@ -525,3 +525,17 @@ def test_it_is_calibrated_and_its_models_are_models_with_the_signals_of_the_task
         assert isinstance(model, Model)
         assert model.reward(x, a, y) == 0.25
         np.testing.assert_array_equal(model.costs(x, a, y), [2.0, 3.0, 0.25])
+
+
+def test_draws_are_posterior_functions_whatever_the_samples_are():
+    """With the key of the draws and in place of truncated ones, those that a pathwise belief would plan with."""
+    truncated, pathwise = (
+        weights_of(settings=GPSettings(sampler=sampler, features=16)).update(transitions(0), KEY)
+        for sampler in ("truncated", "pathwise")
+    )
+    drawn, planned = truncated.draws(jax.random.fold_in(KEY, 1), 3), pathwise.samples(KEY, 3)
+    x, a = jnp.array([0.5, 1.0]), jnp.array([0.25])
+    for m in range(3):
+        np.testing.assert_array_equal(drawn.member(jnp.int32(m))(x, a), planned.member(jnp.int32(m))(x, a))
+    assert isinstance(truncated, Drawing)
+    np.testing.assert_allclose(truncated.noise(), np.asarray(PRIOR.noise) * SCALE)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import slider
 
+from sbsrl import choice
 from sbsrl.report.reference import reference_returns
 from sbsrl.runs.view import Reference
 from sbsrl.specification import Specification
@@ -36,3 +37,12 @@ def test_solvers_that_learn_over_many_episodes_have_no_oracle_of_three_plans():
         slider.register(patch.setitem)
         experiment = Specification.make("slider", "sbsrl", 0, "smoke", {}).experiment()
         assert reference_returns(experiment) is None
+
+
+def test_the_oracle_is_not_asked_for_a_risk(monkeypatch):
+    """It knows the truth; that draws of the belief violate with its policy is no matter."""
+    small = {"icem.candidates": 32, "icem.elites": 4, "icem.iterations": 2, "gp.features": 32}
+    experiment = Specification.make("pendulum", "sbsrl", 0, "cpu", {**small, "risk": 0.01}).experiment()
+    monkeypatch.setattr(choice, "tried", None)
+    found = reference_returns(experiment, seeds=1)
+    assert found.oracle > found.idle

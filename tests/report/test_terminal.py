@@ -183,3 +183,19 @@ def test_episodes_that_the_user_stopped_are_counted_apart_and_their_violations_t
     told = row(summary([record()], interruptions=[short, fast]), "interrupted")
     assert told.startswith("2 more, stopped by the user after 13, 4 steps")
     assert told.endswith("1 of them violated a budget")
+
+
+def test_a_risk_that_was_promised_has_a_row(record):
+    """What was shown, at most, and how the data compare with the belief."""
+    promised = {
+        "promised": 0.05,
+        "confidence": 0.95,
+        "episodes": [{"bound": 0.011}, {"bound": 0.034}],
+        "not_covered": [],
+        "calibration": "nothing speaks against the belief",
+    }
+    certificate = {"guarantee": "none", "reasons": ["no theorem."], "risk": promised}
+    text = row(summary([record()], certificate=certificate), "risk")
+    assert "at most 0.05 per episode if the truth is a draw from the belief" in text
+    assert "0.011 to 0.034" in text
+    assert "risk " not in summary([record()], certificate={"guarantee": "none", "reasons": ["no theorem."]})

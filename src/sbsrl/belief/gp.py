@@ -56,6 +56,10 @@ class Group(eqx.Module):
         return Group(posterior, self.centres.grow(posterior.kernel, inputs, tolerance, valid))
 
 
+FEATURES_OF_DRAWS = 512
+"""Of functions on which policies are tried: with these a draw of the prior has the tails of a Gaussian process."""
+
+
 LATER = np.iinfo(np.int32).max
 """With which update padding comes: none that there is."""
 
@@ -130,6 +134,12 @@ class GPBelief(eqx.Module):
 
     def samples(self, key: PRNGKey, count: int) -> GPSamples:
         return _samples(self, key, count)
+
+    def draws(self, key: PRNGKey, count: int) -> GPSamples:
+        return _draws(self, key, count)
+
+    def noise(self) -> Float[Array, " dx"]:
+        return self.model.frame.scale * self.model.noise_of_each_output()
 
     def width(self) -> Float[Array, " dx"]:
         """beta_n of each output."""
@@ -301,6 +311,26 @@ def _samples(belief: GPBelief, key: PRNGKey, count: int) -> GPSamples:
     for i, group in enumerate(belief.groups):
         parts.append(_draw(belief, i, group, jax.random.fold_in(key, i), count))
     return GPSamples(belief.model.frame, tuple(parts), belief.signals)
+
+
+@eqx.filter_jit
+def _draws(belief: GPBelief, key: PRNGKey, count: int) -> GPSamples:
+    """As samples of the pathwise kind, with more features: what is rare is to be counted."""
+    settings = belief.settings
+    features = max(settings.features, FEATURES_OF_DRAWS)
+    parts = tuple(
+        draw_posterior(
+            jax.random.fold_in(key, i),
+            count,
+            group.posterior,
+            group.centres,
+            features,
+            settings.estimator,
+            belief.precision,
+        )
+        for i, group in enumerate(belief.groups)
+    )
+    return GPSamples(belief.model.frame, parts, belief.signals)
 
 
 def _draw(belief: GPBelief, i: int, group: Group, key: PRNGKey, count: int) -> Stack:

@@ -16,6 +16,7 @@ __all__ = [
     "Belief",
     "Calibrated",
     "Comparing",
+    "Drawing",
     "Forgetful",
     "Prepared",
     "Renewable",
@@ -157,6 +158,19 @@ class Comparing(Calibrated, Protocol):
 
     def disagreement(self) -> float | None:
         """Above 1 only if they are not, but for what a test may spend of delta; None: there is nothing to compare."""
+        ...
+
+
+@runtime_checkable
+class Drawing(Belief, Protocol):
+    """A belief that is a probability, so that how likely something is under it can be counted."""
+
+    def draws(self, key: PRNGKey, count: int) -> Samples:
+        """Functions drawn independently from the posterior, whatever the samples are that are planned with."""
+        ...
+
+    def noise(self) -> Float[Array, " dx"]:
+        """The standard deviation of the process noise that it believes in, in units of the state."""
         ...
 
 

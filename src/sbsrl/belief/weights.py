@@ -256,6 +256,12 @@ class WeightBelief(eqx.Module):
     def samples(self, key: PRNGKey, count: int) -> GPSamples:
         return _samples(self, key, count)
 
+    def draws(self, key: PRNGKey, count: int) -> GPSamples:
+        return _draws(self, key, count)
+
+    def noise(self) -> Float[Array, " dx"]:
+        return self.model.frame.scale * self.model.noise_of_each_output()
+
     def width(self) -> Float[Array, " dx"]:
         """beta_n of each output."""
         return _width(self)
@@ -429,6 +435,21 @@ def _uncertainty(belief: WeightBelief) -> UncertaintyMeasure:
 
 
 @eqx.filter_jit
+def _draws(belief: WeightBelief, key: PRNGKey, count: int) -> GPSamples:
+    """m_n + L_n^-T xi, exactly."""
+    parts = []
+    for i, group in enumerate(belief.groups):
+        xi = jax.random.normal(jax.random.fold_in(key, i), (count, *group.moment.shape), EXACT)
+        parts.append(_with_weights(group, group.mean[group.now][None] + xi @ group.inverse[group.now]))
+    return GPSamples(belief.model.frame, tuple(parts), belief.signals)
+
+
+def _with_weights(group: Weights, weights: Float[Array, "M k p"]) -> Stack:
+    """M functions with these weights."""
+    return Stack.varying(group.function(group.moment), lambda f: f.weights, weights.astype(PLAN))
+
+
+@eqx.filter_jit
 def _samples(belief: WeightBelief, key: PRNGKey, count: int) -> GPSamples:
     """Prior weights, drawn once with the run's key, cut to the envelope; or posterior weights m_n + L_n^-T xi."""
     truncated = belief.settings.sampler == "truncated"
@@ -438,7 +459,6 @@ def _samples(belief: WeightBelief, key: PRNGKey, count: int) -> GPSamples:
     for i, group in enumerate(belief.groups):
         xi = jax.random.normal(jax.random.fold_in(key, i), (count, *group.moment.shape), EXACT)
         weights = xi if truncated else group.mean[group.now][None] + xi @ group.inverse[group.now]
-        function = group.function(group.moment)
-        stack = Stack.varying(function, lambda f: f.weights, weights.astype(PLAN))
+        stack = _with_weights(group, weights)
         parts.append(truncate(stack, group) if truncated else stack)
     return GPSamples(belief.model.frame, tuple(parts), belief.signals)

@@ -103,6 +103,7 @@ FIGURES = {
     ),
     "gp-choices": Figure("what the samples are, and whether the exploration threshold shrinks", _module("gp_choices")),
     "gp-margins": Figure("how safety depends on the number of samples and on the tightening", _module("gp_margins")),
+    "gp-risk": Figure("a promised risk against how often worlds drawn from the prior violate", _module("gp_risk")),
     "deep-mean": Figure(
         "networks: a constraint on every sample against one on their mean, on all tasks of the paper",
         _module("deep_mean"),

@@ -1,6 +1,7 @@
 """The two ends of the scale on which returns are compared, computed from a task's equations."""
 
 from contextlib import closing
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,8 @@ def reference_returns(experiment: Experiment, seeds: int = 3) -> Reference | Non
     task, equations = experiment.task, experiment.task.equations
     if equations is None or isinstance(experiment.solver, Preparing):
         return None
-    oracle = Experiment(task, REFERENCE, experiment.solver, experiment.settings)
+    no_risk = replace(experiment.settings.method, risk=0.0)  # who knows the truth needs no draws of a belief
+    oracle = Experiment(task, REFERENCE, experiment.solver, replace(experiment.settings, method=no_risk))
     returns = [_oracle_return(oracle, equations, seed) for seed in range(seeds)]
     return Reference(_idle_return(task, equations), float(np.mean(returns)))
 

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from ..record import Interruption, Record
+from ..runs.promise import promise_in_a_line
 from ..runs.view import CostView, RunView
 
 __all__ = ["Terminal", "episode_line", "evaluation_table", "progress_bar", "summary_table"]
@@ -145,6 +146,8 @@ def summary_table(view: RunView, waited: float | None = None) -> Table:
     table.add_row("episodes", f"{len(records)}, of which {explored} under the exploration constraint")
     table.add_row("time", _time(sum(r.seconds for r in records), waited))
     table.add_row("guarantee", escape(view.verdict))
+    if view.certificate and (promised := view.certificate.get("risk")):
+        table.add_row("risk", escape(promise_in_a_line(promised)))
     return table
 
 

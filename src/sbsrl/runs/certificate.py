@@ -24,6 +24,7 @@ from ..theory.evidence import SPENT
 from ..theory.words import above, below, power
 from ..transitions import Transitions
 from .observed import observed_against
+from .promise import promise
 
 __all__ = ["certificate", "first_episode_warning"]
 
@@ -240,6 +241,7 @@ def certificate(
             "calibration": warning or NOT_CONTRADICTED,
         },
         "events": _events(experiment, records, interruptions),
+        **({} if (promised := promise(experiment, records)) is None else {"risk": promised}),
     }
 
 

@@ -101,6 +101,8 @@ class ICEM(eqx.Module):
     """Candidates evaluated at once on a sample; None takes as many as there are elites, within reason."""
     lazy: bool = eqx.field(static=True, default=True)
     """False evaluates every candidate on every sample: the same plan, slower."""
+    receding: bool = eqx.field(static=True, default=True)
+    """Whether what is remembered is about one step later when the next plan is made; else it is about the same."""
     scoring: Scoring = OpenLoop()
     """What a candidate is: a sequence of actions, or the parameters of a policy."""
     refinement: Refinement | None = None
@@ -167,11 +169,13 @@ class ICEM(eqx.Module):
 
     def _start(self, memory: Memory, key: PRNGKey) -> _Search:
         """Mean and elites of the last step, shifted by one; the elites' last action is drawn anew."""
-        mean = jnp.where(memory.warm, jnp.concatenate([memory.mean[1:], memory.mean[-1:]]), memory.mean)
+        mean, kept = memory.mean, memory.elites
         std = jnp.broadcast_to(self.spread * self._half_range, mean.shape)
-        noise = jax.random.normal(key, memory.elites[:, :1].shape, PLAN)
-        last = self._clip(mean[None, -1:] + std[None, -1:] * noise)
-        kept = jnp.concatenate([memory.elites[:, 1:], last], axis=1)
+        if self.receding:
+            mean = jnp.where(memory.warm, jnp.concatenate([mean[1:], mean[-1:]]), mean)
+            noise = jax.random.normal(key, kept[:, :1].shape, PLAN)
+            last = self._clip(mean[None, -1:] + std[None, -1:] * noise)
+            kept = jnp.concatenate([kept[:, 1:], last], axis=1)
         unknown = jnp.full(self.kept_elites, -jnp.inf, PLAN)
         nothing = Evaluation(*(jnp.array(v, PLAN) for v in (-jnp.inf, jnp.inf, 0.0)))
         return _Search(

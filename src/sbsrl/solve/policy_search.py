@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 from .._jax import PLAN
 from ..errors import UserError
 from ..policies import Parameters, PolicyClass
-from ..policy import Metrics
+from ..policy import Metrics, Policy
 from ..problem import Evaluation, Penalties, Problem, over_costs
 from ..task import Task
 from ..types import Action, Index, PRNGKey, Scalar, State
@@ -38,6 +38,7 @@ from .scoring import ClosedLoop
 
 __all__ = [
     "ClassPolicy",
+    "ClassSearch",
     "EvolutionSearch",
     "EvolutionSettings",
     "ExactSearch",
@@ -73,6 +74,21 @@ def _act(policies: PolicyClass, theta: Parameters, x: State) -> Action:
     return policies(theta.astype(x.dtype), x)
 
 
+class ClassSearch(eqx.Module):
+    """What all searches of a class have: its policies, and how the expectation over an episode is taken."""
+
+    policies: PolicyClass
+    expectation: Expectation
+
+    def init(self, key: PRNGKey) -> tuple[()]:
+        return ()
+
+    def costs(self, problem: Problem, policy: Policy, noise: Float[Array, " dx"], key: PRNGKey) -> Float[Array, "M k"]:
+        """J_c of one of its policies on every sample. Noise and initial states are in the expectation."""
+        assert isinstance(policy, ClassPolicy)
+        return class_costs(problem, self.expectation, self.policies, policy.theta)
+
+
 class NominalReturns(NamedTuple):
     """What the nominal dynamics says of every policy of a finite class."""
 
@@ -100,21 +116,16 @@ class _Scan(NamedTuple):
     asked: Index
 
 
-class ExactSearch(eqx.Module):
+class ExactSearch(ClassSearch):
     """The exact solution for a finite class: policies in the order of their reward, until one is safe on every sample.
 
     Those that see enough come first. If none of them is safe, Problem (1) is infeasible, and that is proved, not only
     not found; the solution is then the greedy policy.
     """
 
-    policies: PolicyClass
-    expectation: Expectation
     probes: int = eqx.field(static=True, default=8)
     block: int = eqx.field(static=True, default=BLOCK)
     """Samples, or policies on the nominal dynamics, that are evaluated at once."""
-
-    def init(self, key: PRNGKey) -> tuple[()]:
-        return ()
 
     def solve(self, problem: Problem, state: tuple[()], key: PRNGKey) -> tuple[Solution, tuple[()]]:
         found = self.search(problem)
@@ -200,11 +211,9 @@ WEIGHTS = Penalties(cost=1000.0, exploration=10.0)
 """Of costs in units of the cost, and of information in hundredths of what is demanded."""
 
 
-class EvolutionSearch(eqx.Module):
+class EvolutionSearch(ClassSearch):
     """For parametric policies: iCEM with parameters in the place of actions. That it finds nothing is no proof."""
 
-    policies: PolicyClass
-    expectation: Expectation
     planner: ICEM
 
     @classmethod
@@ -224,9 +233,6 @@ class EvolutionSearch(eqx.Module):
             scoring=ClosedLoop(policies, expectation),
         )
         return cls(policies, expectation, planner)
-
-    def init(self, key: PRNGKey) -> tuple[()]:
-        return ()
 
     def solve(self, problem: Problem, state: tuple[()], key: PRNGKey) -> tuple[Solution, tuple[()]]:
         memory = self.planner.init(problem.constraint_count)
@@ -253,10 +259,17 @@ def surplus_costs(
     problem: Problem, expectation: Expectation, policies: PolicyClass, theta: Parameters
 ) -> Float[Array, " C"]:
     """J_c - d + Delta_zeta of every safety constraint, the largest over all costs."""
+    return jnp.max(class_costs(problem, expectation, policies, theta) - problem.bounds[None], axis=1)
+
+
+@eqx.filter_jit
+def class_costs(
+    problem: Problem, expectation: Expectation, policies: PolicyClass, theta: Parameters
+) -> Float[Array, "C k"]:
+    """J_c of every safety constraint and every cost."""
     every = jnp.arange(problem.constraint_count, dtype=jnp.int32)
     costs = lambda m: policy_costs(problem, expectation, policies, theta, m)  # noqa: E731
-    each = jax.lax.map(costs, every, batch_size=min(BLOCK, len(every)))
-    return jnp.max(each - problem.bounds[None], axis=1)
+    return jax.lax.map(costs, every, batch_size=min(BLOCK, len(every)))
 
 
 def cost_errors(problem: Problem, expectation: Expectation, policies: PolicyClass, theta: Parameters) -> Metrics:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from jaxtyping import Array, Float
+
 from ..policy import Metrics, Policy
 from ..problem import Evaluation, Problem
 from ..transitions import Episode
 from ..types import PRNGKey
 
-__all__ = ["Attentive", "Concluding", "Preparing", "Retreating", "Solution", "Solver"]
+__all__ = ["Attentive", "Concluding", "Preparing", "Retreating", "Solution", "Solver", "Trying"]
 
 
 class Solution(NamedTuple):
@@ -77,6 +79,19 @@ class Attentive(Solver, Protocol):
 
     def observed(self, state: Any, episode: Episode) -> Any:
         """The state for the next episode, after this episode of the policy of the last solution."""
+        ...
+
+
+@runtime_checkable
+class Trying(Solver, Protocol):
+    """A solver that decides on a policy before the episode, so that whole episodes of it can be tried on samples."""
+
+    def costs(self, problem: Problem, policy: Policy, noise: Float[Array, " dx"], key: PRNGKey) -> Float[Array, "M k"]:
+        """What an episode of a policy of its own costs on every sample of the problem.
+
+        That is the expected cost where the solver computes that; else the cost of one episode from initial state m on
+        sample m, with process noise of this standard deviation in every step.
+        """
         ...
 
 

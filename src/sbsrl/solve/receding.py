@@ -1,7 +1,7 @@
 """The policy that plans anew at every control step, with the planner's memory and the information gathered so far."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -16,9 +16,11 @@ from ..problem import Penalties, Problem
 from ..task import Task
 from ..types import Action, Actions, Index, PRNGKey, Scalar, State
 from ..validation import Number, Whole, declared, validate
+from .episode_plan import EpisodePlanner
 from .icem import ICEM, Memory, Plan, check_population
 from .protocol import Solution
 from .refine import Refinement
+from .tracking import Regulator, Tracked
 
 __all__ = ["ICEMSettings", "PolicyState", "RecedingHorizon", "ReplanningSolver"]
 
@@ -135,6 +137,10 @@ def _take(problem: Problem, x: State, plan: Plan, state: PolicyState) -> tuple[A
     return action, state._replace(step=state.step + 1, gathered=state.gathered + gained)
 
 
+LONGER = 2
+"""Times as many iterations for the one plan of an episode as for one that is made anew at every step."""
+
+
 @dataclass(frozen=True)
 class ICEMSettings:
     """Plans actions over a shorter horizon by the improved cross-entropy method, and anew at every step."""
@@ -197,6 +203,26 @@ class ICEMSettings:
                 "use fewer, or raise elites or keep."
             )
         return planner
+
+    def deciding(self, task: Task) -> EpisodePlanner:
+        """One plan for the episode, followed with feedback: as many candidates, and a longer search for it."""
+        if self.gradient_elites:
+            raise UserError(
+                f"gradient_elites={self.gradient_elites} improves plans without feedback, and with a risk they are "
+                "followed with feedback; use gradient_elites=0, or risk=0."
+            )
+        if task.prior.gp is None:
+            raise UserError(f"the feedback of {task.name} needs the scale of a Gaussian-process prior; use risk=0.")
+        regulator = Regulator(task.prior.gp.scale, task.action_low, task.action_high)
+        planner = replace(
+            self.planner(task),
+            horizon=task.horizon,
+            iterations=LONGER * self.iterations,
+            patience=min(self.patience, 2),
+            receding=False,
+            scoring=Tracked(regulator),
+        )
+        return EpisodePlanner(planner, regulator)
 
     def cost_error(self, task: Task) -> float:
         """By how much a computed J_c may be off: nothing is claimed of single trajectories."""

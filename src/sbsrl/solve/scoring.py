@@ -13,7 +13,16 @@ from ..problem import Candidates, Excess, Penalties, Problem, Trajectories, exce
 from ..types import Index, Scalar, State
 from .expectation import Expectation, policy_excess, policy_returns
 
-__all__ = ["ClosedLoop", "OpenLoop", "Scores", "Scoring"]
+__all__ = [
+    "NOMINAL_BLOCK",
+    "ClosedLoop",
+    "OpenLoop",
+    "Pool",
+    "Scores",
+    "Scoring",
+    "counted",
+    "nominal_in_blocks",
+]
 
 Pool = Float[Array, "P H da"]
 
@@ -44,13 +53,39 @@ NOMINAL_BLOCK = 128
 """Candidates whose nominal trajectories are computed at once."""
 
 
+def counted(alive: Bool[Array, " P"]) -> Index:
+    """How many candidates there are up to the last one that matters."""
+    return jnp.max(jnp.where(alive, jnp.arange(len(alive), dtype=jnp.int32), 0)) + 1
+
+
+def nominal_in_blocks(
+    problem: Problem, x: State, actions: Candidates, count: Index
+) -> tuple[Float[Array, " P"], Trajectories]:
+    """Returns and trajectories of the first `count` candidates, in blocks that stay in the cache."""
+    size = actions.shape[-1]
+    blocks = -(-size // NOMINAL_BLOCK)
+    padded = jnp.pad(actions, ((0, 0), (0, 0), (0, blocks * NOMINAL_BLOCK - size)))
+
+    def evaluate(i: Index) -> tuple[Float[Array, " b"], Trajectories]:
+        part = jax.lax.dynamic_slice_in_dim(padded, i * NOMINAL_BLOCK, NOMINAL_BLOCK, axis=-1)
+        return nominal_returns(problem, x, part)
+
+    def skip(i: Index) -> tuple[Float[Array, " b"], Trajectories]:
+        nothing = jnp.zeros((actions.shape[0] + 1, x.shape[0], NOMINAL_BLOCK), x.dtype)
+        return jnp.full(NOMINAL_BLOCK, -jnp.inf, x.dtype), nothing
+
+    returns, states = jax.lax.map(
+        lambda i: jax.lax.cond(i * NOMINAL_BLOCK < count, evaluate, skip, i), jnp.arange(blocks, dtype=jnp.int32)
+    )
+    return returns.reshape(-1)[:size], jnp.moveaxis(states, 0, -2).reshape(*states.shape[1:3], -1)[:, :, :size]
+
+
 class OpenLoop(eqx.Module):
     """A candidate is a sequence of actions from x."""
 
     def score(self, problem: Problem, weights: Penalties, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Scores:
         actions = jnp.moveaxis(pool, 0, -1)
-        last = jnp.max(jnp.where(alive, jnp.arange(len(pool), dtype=jnp.int32), 0))
-        returns, states = self._nominal(problem, x, actions, last + 1)
+        returns, states = nominal_in_blocks(problem, x, actions, counted(alive))
 
         def hinge(rows: Int[Array, " C"], m: Index) -> Excess:
             return excess(problem, m, x, actions[:, :, rows], weights.slack)
@@ -59,27 +94,6 @@ class OpenLoop(eqx.Module):
             return information(problem, states[:, :, rows], actions[:, :, rows])
 
         return Scores(problem, returns, gather, hinge)
-
-    def _nominal(
-        self, problem: Problem, x: State, actions: Candidates, count: Index
-    ) -> tuple[Float[Array, " P"], Trajectories]:
-        """Returns and trajectories of the first `count` candidates, in blocks that stay in the cache."""
-        size = actions.shape[-1]
-        blocks = -(-size // NOMINAL_BLOCK)
-        padded = jnp.pad(actions, ((0, 0), (0, 0), (0, blocks * NOMINAL_BLOCK - size)))
-
-        def evaluate(i: Index) -> tuple[Float[Array, " b"], Trajectories]:
-            part = jax.lax.dynamic_slice_in_dim(padded, i * NOMINAL_BLOCK, NOMINAL_BLOCK, axis=-1)
-            return nominal_returns(problem, x, part)
-
-        def skip(i: Index) -> tuple[Float[Array, " b"], Trajectories]:
-            nothing = jnp.zeros((actions.shape[0] + 1, x.shape[0], NOMINAL_BLOCK), x.dtype)
-            return jnp.full(NOMINAL_BLOCK, -jnp.inf, x.dtype), nothing
-
-        returns, states = jax.lax.map(
-            lambda i: jax.lax.cond(i * NOMINAL_BLOCK < count, evaluate, skip, i), jnp.arange(blocks, dtype=jnp.int32)
-        )
-        return returns.reshape(-1)[:size], jnp.moveaxis(states, 0, -2).reshape(*states.shape[1:3], -1)[:, :, :size]
 
 
 class ClosedLoop(eqx.Module):

@@ -17,12 +17,19 @@ from jaxtyping import Array, Float, Int
 from scipy.optimize import minimize
 
 from .._jax import EXACT, PLAN
-from ..policies import Parameters, PolicyClass
+from ..policies import Parameters
 from ..problem import Evaluation, Problem
 from ..task import Task
 from ..types import PRNGKey
-from .expectation import Expectation, make_expectation, policy_costs, policy_returns
-from .policy_search import ClassPolicy, PolicySearchSettings, cost_errors, evaluate_policy, surplus_costs
+from .expectation import make_expectation, policy_costs, policy_returns
+from .policy_search import (
+    ClassPolicy,
+    ClassSearch,
+    PolicySearchSettings,
+    cost_errors,
+    evaluate_policy,
+    surplus_costs,
+)
 from .protocol import Solution
 
 __all__ = ["SLSQPSettings", "SequentialSearch"]
@@ -34,18 +41,13 @@ FLAT = 1e-5
 """Improvements below this are not sought: returns are computed in single precision."""
 
 
-class SequentialSearch(eqx.Module):
+class SequentialSearch(ClassSearch):
     """The best of the solutions from several starts that is safe on every sample, and sees enough if any does."""
 
-    policies: PolicyClass
-    expectation: Expectation
     starts: int = eqx.field(static=True, default=4)
     joining: int = eqx.field(static=True, default=8)
     """Samples that join the working set at once."""
     rounds: int = eqx.field(static=True, default=8)
-
-    def init(self, key: PRNGKey) -> tuple[()]:
-        return ()
 
     def solve(self, problem: Problem, state: tuple[()], key: PRNGKey) -> tuple[Solution, tuple[()]]:
         tries = [self._climb(problem, start) for start in self._starting_points(key)]

@@ -13,14 +13,14 @@ from jaxtyping import Array, Float
 from ..problem import Candidates, Trajectories, at_many, rollouts, side_by_side
 from ..types import Dynamics, State
 
-__all__ = ["tangent_rollouts"]
+__all__ = ["jacobians", "tangent_rollouts"]
 
 
 def tangent_rollouts(dynamics: Dynamics, x: State, actions: Candidates) -> Trajectories:
     """`rollouts`, to be differentiated once with respect to the actions."""
     fixed = jax.lax.stop_gradient(actions)
     states = rollouts(dynamics, x, fixed)
-    slopes = _jacobians(dynamics, states, fixed)
+    slopes = jacobians(dynamics, states, fixed)
 
     def step(dx: Float[Array, "dx C"], now: tuple[Array, Array]) -> tuple[Float[Array, "dx C"], Float[Array, "dx C"]]:
         slope, da = now
@@ -31,7 +31,7 @@ def tangent_rollouts(dynamics: Dynamics, x: State, actions: Candidates) -> Traje
     return states.at[1:].add(change)
 
 
-def _jacobians(dynamics: Dynamics, states: Trajectories, actions: Candidates) -> Float[Array, "H dz dx C"]:
+def jacobians(dynamics: Dynamics, states: Trajectories, actions: Candidates) -> Float[Array, "H dz dx C"]:
     """The derivative of the next state with respect to each coordinate of (x_t, a_t), for all steps and candidates."""
     steps, _, count = actions.shape
     dx, many = states.shape[1], at_many(dynamics)
