@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sbsrl._jax import PLAN
 from sbsrl.belief.centres import SHARE, Centres, LowRankVariance
 from sbsrl.belief.gp import Group
 from sbsrl.belief.particles import Particle, draw_particles
@@ -31,7 +32,7 @@ def parts():
         nothing = Posterior.empty(kernel, jnp.asarray(NOISE), 64, 3, 2)
         posterior = nothing.append(jnp.asarray(INPUTS), jnp.asarray(TARGETS))
         centres = Centres.empty(64, 3).grow(kernel, posterior.inputs, SHARE * posterior.noise**2, posterior.valid)
-        return Group(posterior, centres).mean(), LowRankVariance.of(posterior, centres)
+        return Group(posterior, centres).mean(PLAN), LowRankVariance.of(posterior, centres)
 
     return learn(SquaredExponential((1.0, 1.0, 1.0)))
 
