@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbsrl.belief.cholesky import LAST_JITTER, append, inverse, robust_cholesky
+from sbsrl.belief.cholesky import LAST_JITTER, append, inverse, robust_cholesky, solve, whiten
 
 CAPACITY, PART = 48, 10
 grow = eqx.filter_jit(append)
@@ -104,7 +104,7 @@ def test_the_factor_of_an_indefinite_matrix_is_not_finite(negative):
     rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(30, 30)))
     spectrum = np.array([negative, *np.ones(29)])
     factor, jitter = factorise(jnp.asarray(rotation * spectrum @ rotation.T))
-    assert not np.all(np.isfinite(factor))
+    assert not np.any(np.isfinite(np.diagonal(factor)))
     assert jitter <= LAST_JITTER
 
 
@@ -119,3 +119,28 @@ def test_the_jitter_of_slightly_indefinite_rounding_is_found():
 def test_inverse_is_the_inverse(matrix):
     factor = np.linalg.cholesky(matrix)
     np.testing.assert_allclose(inverse(jnp.asarray(factor)) @ factor, np.eye(30), atol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [1, 7])
+def test_solutions_are_those_of_numpy(matrix, columns):
+    """L^-1 b and (L L^T)^-1 b, to 1e-12; what is above the diagonal of L is not looked at."""
+    right = np.random.default_rng(3).normal(size=(30, columns))
+    factor = np.linalg.cholesky(matrix)
+    spoilt = jnp.asarray(factor + np.triu(np.full((30, 30), np.nan), 1))
+    np.testing.assert_allclose(whiten(spoilt, jnp.asarray(right)), np.linalg.solve(factor, right), atol=1e-12)
+    np.testing.assert_allclose(solve(spoilt, jnp.asarray(right)), np.linalg.solve(matrix, right), atol=1e-12)
+
+
+def test_a_number_that_is_missing_shows_on_the_diagonal(matrix):
+    """Of every point that knows of it: that is where the belief looks."""
+    cross = np.zeros((CAPACITY, PART))
+    cross[:10] = matrix[:10, 10:20]
+    cross[4, 6] = np.nan
+    factor, _ = grow(
+        jnp.asarray(appended(matrix, 1)[0]),
+        jnp.int32(10),
+        jnp.asarray(cross),
+        jnp.asarray(matrix[10:20, 10:20]),
+        jnp.ones(PART),
+    )
+    assert not np.any(np.isfinite(np.diagonal(factor)[16:20]))

@@ -11,7 +11,6 @@ Functions sum_i v_i k(., z_i) are projected onto the centres. What is lost is be
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve, solve_triangular
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
@@ -72,7 +71,7 @@ class Centres(eqx.Module):
         self, kernel: Kernel, inputs: Float[Array, "T dz"], tolerance: Scalar, valid: Float[Array, " T"]
     ) -> "Centres":
         both = valid_rows(self.inputs.shape[0], self.count)[:, None] * valid[None, :] > 0
-        across = solve_triangular(self.factor, jnp.where(both, gram(kernel, self.inputs, inputs), 0), lower=True)
+        across = cholesky.whiten(self.factor, jnp.where(both, gram(kernel, self.inputs, inputs), 0))
         corner = jnp.where(valid[:, None] * valid[None, :] > 0, gram(kernel, inputs, inputs), 0)
         missing = jnp.diagonal(corner) - jnp.sum(across**2, axis=0)
 
@@ -110,7 +109,7 @@ class Centres(eqx.Module):
             onto = jnp.where(both, gram(kernel, few.inputs, inputs), 0) @ weights
             between = few.factor @ few.factor.T
             rounding = jnp.finfo(PLAN).eps.item() * jnp.diag(jnp.diagonal(between))
-            solved = cho_solve((jnp.linalg.cholesky(between + rounding), True), onto)
+            solved = cholesky.solve(jnp.linalg.cholesky(between + rounding), onto)
             return jnp.pad(solved, ((0, len(self.inputs) - size), (0, 0)))
 
         return sized(len(self.inputs), self.count, compute)
@@ -193,7 +192,7 @@ def _explained(posterior: Posterior, centres: Centres) -> Float[Array, "n n"]:
     valid = valid_rows(size, centres.count)
     both = valid[:, None] * posterior.valid[None, :] > 0
     between = jnp.where(both, gram(posterior.kernel, centres.inputs, posterior.inputs), 0)
-    phi = solve_triangular(centres.factor, between, lower=True)
+    phi = cholesky.whiten(centres.factor, between)
     identity = jnp.eye(size, dtype=EXACT)
     root = cholesky.inverse(jnp.linalg.cholesky(noise**2 * identity + phi @ phi.T))
     weight = identity - noise**2 * (root.T @ root) * valid[:, None] * valid[None, :]

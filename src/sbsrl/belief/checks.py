@@ -10,12 +10,13 @@ from ..errors import UserError
 from ..prior import GPPrior
 from ..transitions import Transitions
 from .functions import join
-from .gp_model import GPModel
+from .gp_model import GPModel, smallest_noise
 
 __all__ = [
     "MOST_POINTS",
     "MOST_TRANSITIONS",
     "check_bound",
+    "check_noise",
     "check_points",
     "check_sizes",
     "check_transitions",
@@ -44,6 +45,21 @@ def check_sizes(model: GPModel, dz: int) -> None:
             jax.eval_shape(kernel, join(x, a), join(x, a))
         except (TypeError, UserError) as error:
             raise UserError(f"{kernel.describe()} does not take inputs (x, a) of {dz} numbers: {error}") from None
+
+
+LEAST_NOISE = 1e-6
+"""As a share of the scale: k(z, z) - sigma_n^2 has 16 digits, and sigma_n^2 near the data is less than the noise's."""
+
+
+def check_noise(prior: GPPrior) -> None:
+    """Refuses noise so small that the deviation of the posterior near the data is lost in rounding."""
+    share = smallest_noise(prior)
+    if share < LEAST_NOISE:
+        raise UserError(
+            f"the prior's noise is {share:g} of its scale (or of its kernel's deviation), and below {LEAST_NOISE:g} "
+            "double precision cannot tell what is known near the data from what is not; use more noise: it also stands "
+            "for what the model does not describe."
+        )
 
 
 def check_bound(prior: GPPrior, sampler: str) -> None:

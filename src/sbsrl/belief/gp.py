@@ -20,17 +20,17 @@ from ..types import Index, PRNGKey
 from . import cholesky
 from .blocks import BLOCK, padded_size
 from .centres import SHARE, Centres, KernelSum, LowRankVariance
-from .checks import check_bound, check_sizes, check_transitions, check_untouched, no_common_point
+from .checks import check_bound, check_noise, check_sizes, check_transitions, check_untouched, no_common_point
 from .choices import DEFAULT, GPChoices
 from .fit import fit
 from .functions import GPSamples, GPSystem, Stack, UnitFunction, join
 from .gp_model import GPModel
 from .particles import draw_particles
 from .pathwise import WeightedFeatures, draw_posterior, draw_prior
-from .posterior import Moments, Posterior
+from .posterior import Moments, Posterior, Variance
 from .rows import padded_rows
 from .truncation import Envelope, truncate
-from .uncertainty import UNCERTAINTIES, UncertaintyMeasure
+from .uncertainty import UNCERTAINTIES, UncertaintyMeasure, VarianceOf
 
 __all__ = ["GPBelief"]
 
@@ -48,6 +48,12 @@ class Group(eqx.Module):
         if posterior.kernel.rank is None:
             return KernelSum.of(posterior, self.centres, weights, precision)
         return WeightedFeatures.mean_of(posterior, weights, precision)
+
+    def variance(self, delicate: bool) -> VarianceOf:
+        """sigma_n^2, from the centres, or solved for with all data where the noise is delicate."""
+        if delicate:
+            return Variance(Moments.of(self.posterior, delicate=True))
+        return LowRankVariance.of(self.posterior, self.centres)
 
     def append(self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"], valid: Float[Array, " T"]) -> "Group":
         """After T more points; those whose `valid` is 0 are padding."""
@@ -105,6 +111,7 @@ class GPBelief(eqx.Module):
         """
         model = GPModel.of(prior)
         check_sizes(model, dz)
+        check_noise(prior)
         check_bound(prior, settings.sampler)
         room = padded_size(points)
         return cls(
@@ -125,6 +132,11 @@ class GPBelief(eqx.Module):
     @property
     def count(self) -> Index:
         return self.groups[0].posterior.count
+
+    @property
+    def delicate(self) -> bool:
+        """Whether variances are solved for."""
+        return GPModel.delicate(self.prior)
 
     def nominal(self) -> GPSystem:
         return _nominal(self)
@@ -215,7 +227,7 @@ def _check(belief: GPBelief, data: Transitions) -> None:
 
 def _check_factors(belief: GPBelief) -> None:
     for kernel, group in zip(belief.model.kernels, belief.groups, strict=True):
-        if jnp.all(jnp.isfinite(group.posterior.factor)):
+        if jnp.all(jnp.isfinite(jnp.diagonal(group.posterior.factor))):  # a row with a gap has none on its diagonal
             continue
         points = int(group.posterior.count)
         if not jnp.all(jnp.isfinite(jax.vmap(lambda z, k=kernel: k(z, z))(group.posterior.inputs[:points]))):
@@ -297,7 +309,7 @@ def _nominal(belief: GPBelief) -> GPSystem:
 
 @eqx.filter_jit
 def _uncertainty(belief: GPBelief) -> UncertaintyMeasure:
-    variances = tuple(LowRankVariance.of(group.posterior, group.centres) for group in belief.groups)
+    variances = tuple(group.variance(belief.delicate) for group in belief.groups)
     measure = UNCERTAINTIES[belief.settings.uncertainty]
     return measure(variances, belief.model.frame.scale, belief.model.noise_of_each_output())
 
@@ -336,7 +348,7 @@ def _draws(belief: GPBelief, key: PRNGKey, count: int) -> GPSamples:
 def _draw(belief: GPBelief, i: int, group: Group, key: PRNGKey, count: int) -> Stack:
     settings, precision = belief.settings, belief.precision
     if settings.sampler == "particles":
-        return draw_particles(key, count, group.mean(precision), LowRankVariance.of(group.posterior, group.centres))
+        return draw_particles(key, count, group.mean(precision), group.variance(belief.delicate))
     if settings.sampler == "truncated":
         drawn = draw_prior(key, count, group.posterior, settings.features, settings.estimator, precision)
         return truncate(drawn, _envelope(belief, i))
@@ -347,7 +359,7 @@ def _envelope(belief: GPBelief, i: int) -> Envelope:
     """The confidence sets of group i at all episodes so far."""
     episodes = jnp.arange(belief.beta.shape[1], dtype=jnp.int32)
     before = (belief.episode_of[None, :] < episodes[:, None]).astype(EXACT)
-    return Envelope(Moments.of(belief.groups[i].posterior), before, belief.beta[i], belief.updates)
+    return Envelope(Moments.of(belief.groups[i].posterior, belief.delicate), before, belief.beta[i], belief.updates)
 
 
 @eqx.filter_jit

@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 from .._jax import PLAN
 from ..kernels.features import Inputs, columns
 from ..types import Input, PRNGKey
-from .centres import LowRankVariance
 from .functions import Stack, UnitFunction
 from .posterior import root
+from .uncertainty import VarianceOf
 
 __all__ = ["Particle", "draw_particles"]
 
@@ -24,7 +24,7 @@ class Particle(eqx.Module):
     """mu_n(z) + width sigma_n(z) eps(z)."""
 
     mean: UnitFunction
-    variance: LowRankVariance
+    variance: VarianceOf
     key: PRNGKey
     width: float = eqx.field(static=True, default=1.0)
     """Factor on sigma_n: 1 in the paper, 3 in its public code."""
@@ -44,6 +44,6 @@ def key_at(key: PRNGKey, z: Input) -> PRNGKey:
     return key
 
 
-def draw_particles(key: PRNGKey, size: int, mean: UnitFunction, variance: LowRankVariance) -> Stack:
+def draw_particles(key: PRNGKey, size: int, mean: UnitFunction, variance: VarianceOf) -> Stack:
     """M particles."""
     return Stack.varying(Particle(mean, variance, key), lambda p: p.key, jax.random.split(key, size))

@@ -11,7 +11,6 @@ sums (the prefix trick).
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
 from .._jax import EXACT
@@ -21,7 +20,7 @@ from ..types import Index, Scalar
 from . import cholesky
 from .blocks import kernel_vector, triangular_product, valid_rows
 
-__all__ = ["Moments", "Posterior", "padded_gram", "root"]
+__all__ = ["Moments", "Posterior", "Variance", "padded_gram", "root"]
 
 
 class Posterior(eqx.Module):
@@ -68,7 +67,7 @@ class Posterior(eqx.Module):
         matrix = padded_gram(kernel, noise, inputs, count)
         unit = jnp.max(jnp.where(valid_rows(inputs.shape[0], count) > 0, jnp.diagonal(matrix), 0))
         factor, jitter = cholesky.robust_cholesky(matrix, unit)
-        whitened = solve_triangular(factor, targets, lower=True)
+        whitened = cholesky.whiten(factor, targets)
         return cls(kernel, noise, inputs, targets, count, factor, whitened, jitter)
 
     @property
@@ -110,13 +109,13 @@ class Posterior(eqx.Module):
         """u_2 = L_22^-1 (y_2 - L_21 u_1) below u_1, and 0 for padding, on which no other row depends."""
         rows = jax.lax.dynamic_slice_in_dim(factor, self.count, len(targets))
         corner = jax.lax.dynamic_slice_in_dim(rows, self.count, len(targets), axis=1)
-        new = solve_triangular(corner, targets - rows @ self.whitened, lower=True)
+        new = cholesky.whiten(corner, targets - rows @ self.whitened)
         seen = jnp.where(valid[:, None] > 0, new, 0)
         return jax.lax.dynamic_update_slice_in_dim(self.whitened, seen, self.count, 0)
 
     def solve(self, right: Float[Array, "n m"]) -> Float[Array, "n m"]:
         """(K + sigma_w^2 I)^-1 right; rows of padding must be 0 and stay 0."""
-        return cho_solve((self.factor, True), right)
+        return cholesky.solve(self.factor, right)
 
     def information(self) -> Scalar:
         """1/2 ln det(I + K / sigma_w^2): what the data taught about one output, in nats."""
@@ -145,23 +144,30 @@ def root(variance: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 class Moments(eqx.Module):
-    """mu_n and sigma_n^2 of a posterior, exactly, at a cost of count^2 / 2 per query; also of earlier episodes."""
+    """mu_n and sigma_n^2 of a posterior, exactly, at a cost of count^2 / 2 per query; also of earlier episodes.
+
+    Products with L^-1 take a third of the time that solving with L does, but their rounding grows as 1 / sigma_w^2:
+    where the noise is `delicate`, v is solved for.
+    """
 
     kernel: Kernel
     rows: Vectors
-    inverse: Float[Array, "n n"]
+    lower: Float[Array, "n n"]
+    """L^-1, or L where v is solved for."""
     whitened: Float[Array, "n k"]
     count: Index
+    delicate: bool = eqx.field(static=True)
 
     @classmethod
-    def of(cls, posterior: Posterior) -> "Moments":
+    def of(cls, posterior: Posterior, delicate: bool = False) -> "Moments":
         kernel = posterior.kernel.about(posterior.inputs, posterior.valid)
         return cls(
             kernel=kernel,
             rows=kernel.rows(posterior.inputs),
-            inverse=cholesky.inverse(posterior.factor),
+            lower=posterior.factor if delicate else cholesky.inverse(posterior.factor),
             whitened=posterior.whitened,
             count=posterior.count,
+            delicate=delicate,
         )
 
     def __call__(self, z: Inputs) -> tuple[Float[Array, "k *C"], Float[Array, "*C"]]:
@@ -180,5 +186,16 @@ class Moments(eqx.Module):
 
     def _whiten(self, z: Inputs) -> Float[Array, "n *C"]:
         """v = L^-1 k(z)."""
-        k = kernel_vector(self.kernel, z, self.rows, self.inverse.shape[0], self.count)
-        return triangular_product(self.inverse, k, self.count)
+        k = kernel_vector(self.kernel, z, self.rows, self.lower.shape[0], self.count)
+        if not self.delicate:
+            return triangular_product(self.lower, k, self.count)
+        return cholesky.whiten(self.lower, k.reshape(len(k), -1)).reshape(k.shape)
+
+
+class Variance(eqx.Module):
+    """sigma_n^2(z), exactly."""
+
+    moments: Moments
+
+    def __call__(self, z: Inputs) -> Float[Array, "*C"]:
+        return self.moments(z.astype(EXACT))[1]

@@ -16,17 +16,17 @@ from .functions import join
 from .gp_model import GPModel
 from .posterior import root
 
-__all__ = ["UNCERTAINTIES", "Deviation", "Information", "UncertaintyMeasure", "largest_uncertainty"]
+__all__ = ["UNCERTAINTIES", "Deviation", "Information", "UncertaintyMeasure", "VarianceOf", "largest_uncertainty"]
 
 
-Variance = Callable[[Inputs], Float[Array, "*C"]]
+VarianceOf = Callable[[Inputs], Float[Array, "*C"]]
 """sigma_n^2 of the outputs that share a kernel."""
 
 
 class UncertaintyMeasure(eqx.Module):
     """s_n, computed from one variance for all outputs, or one for each."""
 
-    variances: tuple[Variance, ...]
+    variances: tuple[VarianceOf, ...]
     scale: Float[Array, " dx"]
     noise: Float[Array, " dx"]
     """sigma_w of each output, in units of its scale."""

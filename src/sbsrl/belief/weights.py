@@ -1,29 +1,21 @@
 """The belief for kernels of finite rank, as a distribution of weights: exact, at a cost that data do not raise.
 
-With k(u, v) = phi(u) . phi(v) every function of the RKHS is g(z) = phi(z) . w, and after the data (Phi, y)
-
-    V_n = I + Phi^T Phi / sigma_w^2,   w ~ N(m_n, V_n^-1),   m_n = V_n^-1 Phi^T y / sigma_w^2,
-    mu_n(z) = phi(z) . m_n,   sigma_n(z) = |L_n^-1 phi(z)|,   L_n L_n^T = V_n,   information = 1/2 ln det V_n.
-
-It is the same belief as that of `gp.py`, which remembers all points. What is remembered here is m_n and L_n^-1 of every
-episode, from which the intersection of all confidence sets follows.
+With k(u, v) = phi(u) . phi(v) every function of the RKHS is g(z) = phi(z) . w. It is the same belief as that of
+`gp.py`, which remembers all points. What is remembered here is the posterior of w after every episode
+(`weight_posterior.py`), from which the intersection of all confidence sets follows.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
-from .._jax import EXACT, PLAN
+from .._jax import EXACT
 from ..errors import UserError
-from ..kernels import FeatureMap
-from ..kernels.base import cast
-from ..kernels.features import Inputs
 from ..model import Signals
 from ..prior import GPPrior
 from ..theory.confidence import confidence_width
@@ -31,157 +23,16 @@ from ..theory.evidence import SPENT, Misfit
 from ..transitions import Transitions
 from ..types import Index, PRNGKey, Scalar
 from .agreement import Ellipsoid, disagreement
-from .checks import check_bound, check_sizes, check_transitions, check_untouched, no_common_point
+from .checks import check_bound, check_noise, check_sizes, check_transitions, check_untouched, no_common_point
 from .choices import DEFAULT, GPChoices
 from .functions import GPSamples, GPSystem, Stack, join
 from .gp_model import GPModel
-from .pathwise import WeightedFeatures
-from .posterior import root
 from .rows import padded_rows
-from .truncation import Interval, is_empty, truncate
+from .truncation import is_empty, truncate
 from .uncertainty import UNCERTAINTIES, UncertaintyMeasure
+from .weight_posterior import Weights, WeightVariance
 
 __all__ = ["WeightBelief"]
-
-
-BLOCK = 64
-"""Episodes whose confidence sets are intersected at once."""
-
-
-class Posed(NamedTuple):
-    """What some of the data say of the weights."""
-
-    mean: Float[Array, "k p"]
-    precision: Float[Array, "p p"]
-    information: Scalar
-    """1/2 ln det V."""
-
-    @classmethod
-    def of(cls, precision: Float[Array, "p p"], moment: Float[Array, "k p"]) -> "Posed":
-        mean = jnp.linalg.solve(precision, moment.T).T
-        return cls(mean, precision, jnp.linalg.slogdet(precision)[1] / 2)
-
-
-class Weights(eqx.Module):
-    """What is known of the weights of the outputs that share a kernel: now, and after every update so far."""
-
-    phi: FeatureMap
-    noise: Scalar
-    precision: Float[Array, "p p"]
-    """V_n."""
-    moment: Float[Array, "k p"]
-    """y^T Phi / sigma_w^2."""
-    squares: Float[Array, " k"]
-    """|y|^2 / sigma_w^2."""
-    mean: Float[Array, "E1 k p"]
-    """m_0, m_1, .. m_n, then anything."""
-    inverse: Float[Array, "E1 p p"]
-    """L_0^-1, L_1^-1, .."""
-    beta: Float[Array, " E1"]
-    now: Index
-    """n."""
-    count: Index
-    """N: how many observations there were."""
-
-    @classmethod
-    def empty(cls, phi: FeatureMap, size: int, outputs: int, noise: Scalar, bound: float, episodes: int) -> "Weights":
-        """The prior: w ~ N(0, I)."""
-        eye = jnp.eye(size, dtype=EXACT)
-        return cls(
-            phi=phi,
-            noise=noise,
-            precision=eye,
-            moment=jnp.zeros((outputs, size), EXACT),
-            squares=jnp.zeros(outputs, EXACT),
-            mean=jnp.zeros((episodes + 1, outputs, size), EXACT),
-            inverse=jnp.broadcast_to(eye, (episodes + 1, size, size)),
-            beta=jnp.full(episodes + 1, bound, EXACT),
-            now=jnp.zeros((), jnp.int32),
-            count=jnp.zeros((), jnp.int32),
-        )
-
-    def append(
-        self, inputs: Float[Array, "T dz"], targets: Float[Array, "T k"], valid: Float[Array, " T"]
-    ) -> "Weights":
-        """After T more points; beta_n is left to be set. Where `valid` is 0 there is padding, which must be finite."""
-        features = jnp.where(valid[None, :] > 0, self.phi(inputs.T) / self.noise, 0)
-        precision = self.precision + features @ features.T
-        moment = self.moment + targets.T @ features.T / self.noise
-        inverse = solve_triangular(jnp.linalg.cholesky(precision), jnp.eye(len(precision), dtype=EXACT), lower=True)
-        put = lambda past, new: jax.lax.dynamic_update_index_in_dim(past, new, self.now + 1, 0)  # noqa: E731
-        return Weights(
-            phi=self.phi,
-            noise=self.noise,
-            precision=precision,
-            moment=moment,
-            squares=self.squares + jnp.sum((targets / self.noise) ** 2 * valid[:, None], axis=0),
-            mean=put(self.mean, moment @ inverse.T @ inverse),
-            inverse=put(self.inverse, inverse),
-            beta=self.beta,
-            now=self.now + 1,
-            count=self.count + jnp.sum(valid > 0, dtype=jnp.int32),
-        )
-
-    def with_width(self, beta: Scalar) -> "Weights":
-        return eqx.tree_at(lambda w: w.beta, self, self.beta.at[self.now].set(beta))
-
-    def information(self) -> Scalar:
-        """1/2 ln det V_n."""
-        return -jnp.sum(jnp.log(jnp.diagonal(self.inverse[self.now])))
-
-    def misfit(self) -> Float[Array, " k"]:
-        """Q_n = |y|^2 / sigma_w^2 - |m_n|^2_{V_n}, which is y^T (K + sigma_w^2 I)^-1 y."""
-        return self.squares - jnp.sum(self.mean[self.now] * self.moment, axis=1)
-
-    def before_and_since(self, update: Index) -> tuple["Posed", "Posed"]:
-        """What the data up to this update say alone, and what those after it do."""
-        eye = jnp.eye(len(self.precision), dtype=EXACT)
-        root = solve_triangular(self.inverse[update], eye, lower=True)
-        before = root @ root.T
-        since = self.precision - before + eye
-        moment = self.mean[update] @ before
-        return Posed.of(before, moment), Posed.of(since, self.moment - moment)
-
-    def function(self, weights: Float[Array, "k p"]) -> WeightedFeatures:
-        return cast(WeightedFeatures(self.phi, weights), PLAN)
-
-    def interval(self, z: Inputs, first: Index, count: int) -> Interval:
-        """The intersection of mu_i -+ beta_i sigma_i for i = first .. first + count - 1, as far as they are past."""
-        features = self.phi(z.astype(EXACT))
-        part = lambda past: jax.lax.dynamic_slice_in_dim(past, first, count)  # noqa: E731
-        mean = jnp.tensordot(part(self.mean), features, 1)
-        deviation = jax.vmap(_length)(jnp.tensordot(part(self.inverse), features, 1))
-        shape = (-1, *(1,) * (mean.ndim - 1))
-        width = part(self.beta).reshape(shape) * deviation[:, None]
-        past = (first + jnp.arange(count, dtype=jnp.int32) <= self.now).reshape(shape)
-        low, high = jnp.where(past, mean - width, -jnp.inf), jnp.where(past, mean + width, jnp.inf)
-        return Interval(jnp.max(low, axis=0), jnp.min(high, axis=0))
-
-    def __call__(self, z: Inputs) -> Interval:
-        """The intersection of all confidence sets so far, in blocks: early episodes are cheap."""
-        size = min(BLOCK, self.beta.shape[0])
-
-        def narrow(i: Index, so_far: Interval) -> Interval:
-            first = jnp.minimum(i * size, self.beta.shape[0] - size)
-            part = self.interval(z, first, size)
-            return Interval(jnp.maximum(so_far.low, part.low), jnp.minimum(so_far.high, part.high))
-
-        everything = jnp.full((self.moment.shape[0], *z.shape[1:]), jnp.inf, EXACT)
-        return jax.lax.fori_loop(0, self.now // size + 1, narrow, Interval(-everything, everything))
-
-
-class WeightVariance(eqx.Module):
-    """sigma_n^2(z) = |L_n^-1 phi(z)|^2."""
-
-    phi: FeatureMap
-    inverse: Float[Array, "p p"]
-
-    def __call__(self, z: Inputs) -> Float[Array, "*C"]:
-        return jnp.sum((self.inverse @ self.phi(z.astype(EXACT))) ** 2, axis=0)
-
-
-def _length(v: Float[Array, "p *C"]) -> Float[Array, "*C"]:
-    return root(jnp.sum(v**2, axis=0))
 
 
 class WeightBelief(eqx.Module):
@@ -246,6 +97,11 @@ class WeightBelief(eqx.Module):
         """Whether this belief can stand for that of all points."""
         finite = all(kernel.rank is not None for kernel in prior.kernels)
         return finite and settings.sampler != "particles" and not settings.fitted
+
+    @property
+    def precision(self) -> DTypeLike:
+        """In which functions are computed."""
+        return GPModel.precision(self.prior)
 
     def nominal(self) -> GPSystem:
         return _nominal(self)
@@ -339,6 +195,7 @@ def _check_settings(model: GPModel, prior: GPPrior, settings: GPChoices) -> None
             )
     if settings.sampler == "particles" or settings.fitted:
         raise UserError("a belief of weights has no particles and fits nothing; use GPBelief.")
+    check_noise(prior)
     check_bound(prior, settings.sampler)
 
 
@@ -423,7 +280,7 @@ def _look_for_gaps(belief: WeightBelief, inputs: Float[Array, "T dz"], valid: Fl
 
 @eqx.filter_jit
 def _nominal(belief: WeightBelief) -> GPSystem:
-    means = tuple(group.function(group.mean[group.now]) for group in belief.groups)
+    means = tuple(group.function(group.mean[group.now], belief.precision) for group in belief.groups)
     return GPSystem(belief.model.frame, means, belief.signals)
 
 
@@ -440,13 +297,14 @@ def _draws(belief: WeightBelief, key: PRNGKey, count: int) -> GPSamples:
     parts = []
     for i, group in enumerate(belief.groups):
         xi = jax.random.normal(jax.random.fold_in(key, i), (count, *group.moment.shape), EXACT)
-        parts.append(_with_weights(group, group.mean[group.now][None] + xi @ group.inverse[group.now]))
+        weights = group.mean[group.now][None] + xi @ group.inverse[group.now]
+        parts.append(_with_weights(group, weights, belief.precision))
     return GPSamples(belief.model.frame, tuple(parts), belief.signals)
 
 
-def _with_weights(group: Weights, weights: Float[Array, "M k p"]) -> Stack:
-    """M functions with these weights."""
-    return Stack.varying(group.function(group.moment), lambda f: f.weights, weights.astype(PLAN))
+def _with_weights(group: Weights, weights: Float[Array, "M k p"], precision: DTypeLike) -> Stack:
+    """M functions with these weights, to be computed in this precision."""
+    return Stack.varying(group.function(group.moment, precision), lambda f: f.weights, weights.astype(precision))
 
 
 @eqx.filter_jit
@@ -459,6 +317,6 @@ def _samples(belief: WeightBelief, key: PRNGKey, count: int) -> GPSamples:
     for i, group in enumerate(belief.groups):
         xi = jax.random.normal(jax.random.fold_in(key, i), (count, *group.moment.shape), EXACT)
         weights = xi if truncated else group.mean[group.now][None] + xi @ group.inverse[group.now]
-        stack = _with_weights(group, weights)
+        stack = _with_weights(group, weights, belief.precision)
         parts.append(truncate(stack, group) if truncated else stack)
     return GPSamples(belief.model.frame, tuple(parts), belief.signals)
