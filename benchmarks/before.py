@@ -23,6 +23,8 @@ TOP = HERE.parent
 REVISION = "267cda6"
 """The last commit before distances were summed where they are used and centres were handled by themselves."""
 ROUNDS = 3
+PATIENCE = 10.0
+"""Seconds: what took longer is measured once."""
 LIMIT = 1.05
 
 PLANS = {
@@ -35,8 +37,8 @@ DEAR_PLANS = {
     "a plan on 300 samples, 450 points": ("plan", 450, False, 300),
     "a plan on truncated samples, 450 points": ("plan", 450, False, 30, "truncated"),
 }
-BUILDS = {f"the problem of an episode, {n} points": ("build", n) for n in (1000, 2000)}
-APPENDS = {f"an episode appended to {n} points": ("append", n) for n in (1000, 2000)}
+BUILDS = {f"the problem of an episode, {n} points": ("build", n) for n in (1000, 2000, 5000)}
+APPENDS = {f"an episode appended to {n} points": ("append", n) for n in (1000, 2000, 5000)}
 RUNS = {
     f"{episodes + 1} episodes of {task} by {method}": ("run", task, method, episodes)
     for task, method, episodes in (
@@ -198,7 +200,9 @@ def checked_out(revision: str) -> Path:
 
 def compare(name: str, before: Tree, now: Tree) -> list[str]:
     """A row of the table: the shortest times of both, which the rest of the machine disturbs least, and their ratio."""
-    pairs = [(before.do(name), now.do(name)) for _ in range(ROUNDS)]
+    pairs = [(before.do(name), now.do(name))]
+    while len(pairs) < ROUNDS and pairs[0][0].seconds < PATIENCE:
+        pairs.append((before.do(name), now.do(name)))
     old, new = (min(pair[i].seconds for pair in pairs) for i in (0, 1))
     waits = [min(pair[i].wall for pair in pairs) for i in (0, 1)]
     equal = all(a.outcome == b.outcome for a, b in pairs)
@@ -237,10 +241,10 @@ def write(revision: str, rows: list[list[str]]) -> None:
         f"# Before and now (`python benchmarks/before.py {revision}`)",
         "",
         f"Commit {revision} against this tree: processor time of two processes that take turns, the shortest of",
-        f"{ROUNDS} rounds, nothing compiled in them; and the shortest time one had to wait, with {cores} cores to run",
-        f"on and {load:.1f} processes that wanted them when this ended. Plans are three each, of the size of the",
-        "paper's public code, at three states of an episode. Runs are whole, from the first episode to the final",
-        "policy; rewards, costs and feasibility are compared bit for bit.",
+        f"{ROUNDS} rounds (one, where it took more than {PATIENCE:g} s), nothing compiled in them; and the shortest",
+        f"time one had to wait, with {cores} cores to run on and {load:.1f} processes that wanted them when this ended.",
+        "Plans are three each, of the size of the paper's public code, at three states of an episode. Runs are whole,",
+        "from the first episode to the final policy; rewards, costs and feasibility are compared bit for bit.",
         "",
         *table(["what", "before", "now", "ratio", "waited before", "now", "outcome"], rows),
         "",

@@ -103,13 +103,14 @@ def test_the_ablation_goes_from_no_exploration_to_more_than_usual(task):
     assert thresholds[-1] > own(task, "exploration_threshold")
 
 
-def test_the_detour_compares_a_constraint_with_nothing_phases_and_bonuses():
+def test_the_detour_compares_a_constraint_with_nothing_phases_bonuses_and_other_thresholds():
     """The weights are a factor of ten apart around what there is to earn for what there is to learn: 80 for 280."""
-    arms = gp_detour.arms()
-    assert [arm.method for arm in arms] == ["sbsrl", "greedy", "actsafe", "actsafe", "bonus", "bonus", "bonus"]
+    arms, threshold = gp_detour.arms(), own("canal", "exploration_threshold")
+    assert [arm.method for arm in arms] == ["sbsrl", "greedy", *2 * ["actsafe"], *3 * ["bonus"], *2 * ["sbsrl"]]
     assert [settings(arm).method.actsafe_episodes for arm in arms[2:4]] == [3, 5]
-    weights = [settings(arm).method.bonus_weight for arm in arms[4:]]
-    np.testing.assert_allclose(np.array(weights) / (80 / own("canal", "exploration_threshold")), [0.1, 1, 10], rtol=0.1)
+    weights = [settings(arm).method.bonus_weight for arm in arms[4:7]]
+    np.testing.assert_allclose(np.array(weights) / (80 / threshold), [0.1, 1, 10], rtol=0.1)
+    assert [settings(arm).method.exploration_threshold / threshold for arm in arms[7:]] == [0.1, 10]
 
 
 def test_margins_are_over_samples_and_tightenings():

@@ -12,7 +12,7 @@ from .statistics import summarise
 
 __all__ = ["COLOURS", "UNSAFE", "draw_bars", "draw_curves", "limit", "tidy"]
 
-COLOURS = ("#1D6996", "#E17C05", "#38A6A5", "#73AF48", "#94346E", "#666666", "#CC503E", "#5F4690")
+COLOURS = ("#1D6996", "#E17C05", "#38A6A5", "#73AF48", "#94346E", "#666666", "#CC503E", "#5F4690", "#EDAD08")
 """Told apart by the colour-blind, and in the order in which arms are listed."""
 
 UNSAFE = "#C8102E"

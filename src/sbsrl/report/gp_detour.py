@@ -1,6 +1,7 @@
 """A task where exploration must be demanded: the reward leads away from what must be learned first.
 
 SBSRL, which demands it until it cannot be met, against no exploration, phases of it, and a bonus with a fixed weight.
+Both the weight and the threshold are numbers that somebody must choose, so each is also ten times less and more.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,7 @@ from .expectations import (
     unmatched,
 )
 from .figures import Request
-from .gp_arms import actsafe, own, sbsrl
+from .gp_arms import actsafe, demanding, own, sbsrl
 
 __all__ = ["BONUSES", "TASK", "arms", "draw", "files"]
 
@@ -40,14 +41,20 @@ are ten times less and ten times more.
 """
 
 
+FACTORS = (0.1, 10.0)
+"""Of the threshold."""
+
+
 def arms() -> list[Arm]:
     """SBSRL, then what it is compared with; all are safe on every sample and differ in how they explore."""
+    threshold = own(TASK, "exploration_threshold")
     return [
         sbsrl(TASK),
         Arm("greedy", TASK, "greedy"),
         actsafe(TASK, 3),
         actsafe(TASK, 5),
         *(Arm(f"bonus {weight:g}", TASK, "bonus", (("bonus_weight", weight),)) for weight in BONUSES),
+        *(demanding(TASK, f"SBSRL, {factor * threshold:g} nats", factor) for factor in FACTORS),
     ]
 
 
@@ -64,7 +71,8 @@ def _explain(comparison: Comparison) -> str:
     return (
         "A boat can be rowed slowly through a canal, or use an engine whose pull to one side is not known; only in the "
         "basin behind can that be found out without harm, and nothing is earned there. The weights of the bonus "
-        "make all that there is to learn (the threshold) worth a tenth, all, and ten times of what there is to earn. "
+        "make all that there is to learn (the threshold) worth a tenth, all, and ten times of what there is to earn; "
+        f"the threshold of {own(TASK, 'exploration_threshold'):g} nats is also taken a tenth and ten times as large. "
         "Curves: mean and 95 % percentile interval over seeds. Bars: mean and standard deviation, one dot per seed.\n\n"
         f"{expectations_table(_expectations(comparison))}\n\n"
         f"Episodes whose policy was made to explore, by seed:\n\n{explored}"
@@ -73,7 +81,8 @@ def _explain(comparison: Comparison) -> str:
 
 def _expectations(comparison: Comparison) -> Iterator[Expectation]:
     """Exploration as a constraint pays once and stops; nothing at all never finds out; phases and bonuses pay more."""
-    ours, greedy, three, five, *bonuses = arms()
+    ours, greedy, three, five, *others = arms()
+    bonuses, (little, much) = others[: len(BONUSES)], others[len(BONUSES) :]
     for arm in arms():
         yield never_violates(comparison, arm)
     yield ends_with(comparison, ours, 0.9)
@@ -82,15 +91,21 @@ def _expectations(comparison: Comparison) -> Iterator[Expectation]:
         yield earns_more(comparison, ours, arm)
     yield stops_exploring(comparison, ours, 3)
     yield unmatched(comparison, ours, bonuses, 0.05)
+    yield ends_with(comparison, little, 0.9)
+    yield stops_exploring(comparison, much, 1)
+    for arm in (little, much):
+        yield earns_more(comparison, ours, arm)
 
 
 def draw(comparison: Comparison, sections: Sections) -> Figure:
-    """Returns and information episode by episode, first against phases, then against bonuses; and the two sums."""
+    """Returns and information episode by episode, against phases, bonuses, other thresholds; and the two sums."""
     (compared,) = sections.values()
     colours = dict(zip(compared, COLOURS, strict=False))
-    phases, bonuses = compared[:4], (compared[0], *compared[4:])
-    figure, axes = plt.subplots(2, 3, figsize=(14, 7.6), layout="constrained", width_ratios=(1, 1, 1.15))
-    for column, few, against in zip(axes.T, (phases, bonuses), ("none or phases", "a bonus"), strict=False):
+    ours, phases, bonuses, thresholds = compared[0], compared[1:4], compared[4:7], compared[7:]
+    figure, axes = plt.subplots(2, 4, figsize=(18, 7.6), layout="constrained", width_ratios=(1, 1, 1, 1.15))
+    columns = {"none or phases": phases, "a bonus": bonuses, "another threshold": thresholds}
+    for column, (against, others) in zip(axes.T, columns.items(), strict=False):
+        few = [ours, *others]
         some = [colours[arm] for arm in few]
         draw_curves(column[0], {arm.label: comparison.returns(arm) for arm in few}, some)
         limit(column[0], 1.0, "dynamics\nknown", "#555555")
@@ -100,11 +115,11 @@ def draw(comparison: Comparison, sections: Sections) -> Figure:
         column[0].set_ylabel("normalised return")
         column[1].set_ylabel("information of the episode (nats)")
         column[0].legend(frameon=False, fontsize=8, loc="lower right")
-    _draw_sums(axes[0, 2], comparison, colours)
-    draw_bars(axes[1, 2], {arm.label: comparison.costs(arm).max(axis=1) for arm in compared})
+    _draw_sums(axes[0, 3], comparison, colours)
+    draw_bars(axes[1, 3], {arm.label: comparison.costs(arm).max(axis=1) for arm in compared})
     (cost,) = make_task(TASK).costs
-    limit(axes[1, 2], cost.budget, f"budget\n{cost.budget:g}")
-    axes[1, 2].set_ylabel(f"{cost.name}, worst episode")
+    limit(axes[1, 3], cost.budget, f"budget\n{cost.budget:g}")
+    axes[1, 3].set_ylabel(f"{cost.name}, worst episode")
     return figure
 
 
