@@ -242,7 +242,7 @@ def write(revision: str, rows: list[list[str]]) -> None:
         "",
         f"Commit {revision} against this tree: processor time of two processes that take turns, the shortest of",
         f"{ROUNDS} rounds (one, where it took more than {PATIENCE:g} s), nothing compiled in them; and the shortest",
-        f"time one had to wait, with {cores} cores to run on and {load:.1f} processes that wanted them when this ended.",
+        f"time one had to wait, with {cores} cores and {load:.1f} processes that wanted them when this ended.",
         "Plans are three each, of the size of the paper's public code, at three states of an episode. Runs are whole,",
         "from the first episode to the final policy; rewards, costs and feasibility are compared bit for bit.",
         "",
