@@ -110,7 +110,7 @@ def test_the_detour_compares_a_constraint_with_nothing_phases_bonuses_and_other_
     assert [settings(arm).method.actsafe_episodes for arm in arms[2:4]] == [3, 5]
     weights = [settings(arm).method.bonus_weight for arm in arms[4:7]]
     np.testing.assert_allclose(np.array(weights) / (80 / threshold), [0.1, 1, 10], rtol=0.1)
-    assert [settings(arm).method.exploration_threshold / threshold for arm in arms[7:]] == [0.1, 10]
+    assert [settings(arm).method.exploration_threshold / threshold for arm in arms[7:]] == [0.1, 2.5]
 
 
 def test_margins_are_over_samples_and_tightenings():

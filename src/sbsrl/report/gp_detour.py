@@ -1,7 +1,7 @@
 """A task where exploration must be demanded: the reward leads away from what must be learned first.
 
 SBSRL, which demands it until it cannot be met, against no exploration, phases of it, and a bonus with a fixed weight.
-Both the weight and the threshold are numbers that somebody must choose, so each is also ten times less and more.
+Both the weight and the threshold are numbers that somebody must choose, so both are also much smaller and much larger.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,8 +41,8 @@ are ten times less and ten times more.
 """
 
 
-FACTORS = (0.1, 10.0)
-"""Of the threshold."""
+FACTORS = (0.1, 2.5)
+"""Of the threshold. Ten times as much, 2800 nats, is refused: 40 steps give at most 737, even where nothing is known."""
 
 
 def arms() -> list[Arm]:
@@ -72,7 +72,7 @@ def _explain(comparison: Comparison) -> str:
         "A boat can be rowed slowly through a canal, or use an engine whose pull to one side is not known; only in the "
         "basin behind can that be found out without harm, and nothing is earned there. The weights of the bonus "
         "make all that there is to learn (the threshold) worth a tenth, all, and ten times of what there is to earn; "
-        f"the threshold of {own(TASK, 'exploration_threshold'):g} nats is also taken a tenth and ten times as large. "
+        f"the threshold of {own(TASK, 'exploration_threshold'):g} nats is also taken a tenth and 2.5 times as large. "
         "Curves: mean and 95 % percentile interval over seeds. Bars: mean and standard deviation, one dot per seed.\n\n"
         f"{expectations_table(_expectations(comparison))}\n\n"
         f"Episodes whose policy was made to explore, by seed:\n\n{explored}"
