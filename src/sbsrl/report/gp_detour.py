@@ -42,7 +42,7 @@ are ten times less and ten times more.
 
 
 FACTORS = (0.1, 2.5)
-"""Of the threshold. Ten times as much, 2800 nats, is refused: 40 steps give at most 737, even where nothing is known."""
+"""Of the threshold. Ten times as much is refused: 40 steps give at most 737 nats, even where nothing is known."""
 
 
 def arms() -> list[Arm]:
