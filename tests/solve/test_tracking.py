@@ -1,5 +1,7 @@
 """Plans that are followed with feedback: the regulator against its definition, and what following one does."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -87,6 +89,31 @@ def test_where_all_goes_as_planned_the_plan_is_what_is_done():
         x = model()(x, a)
 
 
+class Doubling(eqx.Module):
+    """x' = 4 x (1 - x) in both states: it doubles what a rounding error makes of a trajectory in every step."""
+
+    def __call__(self, x, a):
+        return 4 * x * (1 - x) + 0.0 * a
+
+
+def test_a_policy_expects_the_very_trajectory_that_its_plan_was_scored_by():
+    """30 steps, which amplify rounding by 1e9: as in numpy, in double precision; to 1e-5."""
+    steps, start, actions = 30, np.array([0.1, 0.3]), np.zeros((30, 1), np.float32)
+    chaotic = KnownModel(Doubling(), SIGNALS)
+    unstable = dataclasses.replace(
+        problem(), nominal=chaotic, samples=Only(chaotic), steps=jnp.int32(steps), starts=jnp.asarray(start)[None]
+    )
+    states = [start.astype(np.float32).astype(float)]
+    for _ in range(steps):
+        states.append(4 * states[-1] * (1 - states[-1]))
+    pool = jnp.asarray(np.stack([actions, actions]))
+    x = jnp.asarray(start, jnp.float32)
+    scores = Tracked(REGULATOR).score(unstable, Penalties(1000.0, 10.0), x, pool, jnp.ones(2, bool))
+    np.testing.assert_allclose(scores.nominal, -np.sum(np.square(states[1:])), rtol=1e-5)
+    followed = Tracking.of(unstable, x, jnp.asarray(actions), REGULATOR)
+    np.testing.assert_allclose(followed.states, states[:-1], atol=1e-5)
+
+
 def test_corrections_stay_within_the_limits():
     a, _, _ = policy().act(jnp.asarray([100.0, 100.0]), policy().init(), jax.random.key(0))
     assert -1.0 <= float(a[0]) <= 3.0
@@ -133,7 +160,7 @@ def test_value_and_information_are_those_of_the_plan():
     asked, pool = problem(), jnp.moveaxis(some_actions(), -1, 0)
     x, weights, alive = asked.starts[0].astype(jnp.float32), Penalties(1000.0, 10.0), jnp.ones(3, bool)
     ours, theirs = (each.score(asked, weights, x, pool, alive) for each in (Tracked(REGULATOR), OpenLoop()))
-    np.testing.assert_array_equal(ours.nominal, theirs.nominal)
+    np.testing.assert_allclose(ours.nominal, theirs.nominal, rtol=1e-6)  # theirs are in single precision
     np.testing.assert_array_equal(ours.gather(jnp.arange(3)), theirs.gather(jnp.arange(3)))
 
 

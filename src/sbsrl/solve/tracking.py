@@ -11,6 +11,7 @@ With A_t, B_t the derivatives of mu_n, Q = diag(1 / s^2) and R = effort diag(1 /
     K_t = -(R + B^T P B)^-1 B^T P A,   P <- Q + A^T P (A + B K_t)
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from .._jax import EXACT, PLAN
+from ..kernels.base import cast
 from ..model import Model
 from ..policy import Metrics
 from ..problem import (
@@ -111,7 +113,7 @@ class Tracked(eqx.Module):
     def score(self, problem: Problem, weights: Penalties, x: State, pool: Pool, alive: Bool[Array, " P"]) -> Scores:
         actions = jnp.moveaxis(pool, 0, -1)
         count = counted(alive)
-        returns, states = nominal_in_blocks(problem, x, actions, count)
+        returns, states = _single(nominal_in_blocks(*_double(problem, x, actions), count))
         plans = Plans(actions, states, self._gains(problem, states, actions, count))
 
         def hinge(rows: Array, m: Index) -> Excess:
@@ -160,7 +162,7 @@ class Tracking(eqx.Module):
     @eqx.filter_jit
     def of(cls, problem: Problem, x: State, actions: Actions, regulator: Regulator) -> "Tracking":
         """The policy of a plan from x."""
-        _, states = nominal_returns(problem, x.astype(PLAN), actions[..., None])
+        _, states = _single(nominal_returns(*_double(problem, x, actions[..., None])))
         gains = regulator.gains(problem, states, actions[..., None])
         return cls(actions, states[:-1, :, 0], gains[..., 0], regulator)
 
@@ -170,6 +172,21 @@ class Tracking(eqx.Module):
 
     def act(self, x: State, state: Index, key: PRNGKey) -> tuple[Action, Index, Metrics]:
         return _follow(self, x, state), state + 1, {}
+
+
+def _double(problem: Problem, x: State, actions: Candidates) -> tuple[Problem, State, Candidates]:
+    """What nominal trajectories are computed from, in double precision.
+
+    An episode without feedback amplifies rounding: in single precision two programs disagree whether a pendulum that
+    stands falls before the end, and a policy would follow another trajectory than the one its plan was chosen for.
+    """
+    return replace(problem, nominal=cast(problem.nominal, EXACT)), x.astype(EXACT), actions.astype(EXACT)
+
+
+def _single(found: tuple[Float[Array, " C"], Trajectories]) -> tuple[Float[Array, " C"], Trajectories]:
+    """Returns and states in the precision of planning."""
+    returns, states = found
+    return returns.astype(PLAN), states.astype(PLAN)
 
 
 @eqx.filter_jit
