@@ -11,6 +11,7 @@ from sbsrl.belief.blocks import (
     kernel_vector,
     padded_size,
     triangular_product,
+    triangular_solution,
     valid_rows,
     weighted_sum,
 )
@@ -25,6 +26,7 @@ Z = np.array([0.3, -0.4, 0.1])
 sum_of = eqx.filter_jit(lambda z, inputs, weights, n: weighted_sum(KERNEL, z, KERNEL.rows(inputs), weights, n))
 vector_of = eqx.filter_jit(lambda z, inputs, n: kernel_vector(KERNEL, z, KERNEL.rows(inputs), CAPACITY, n))
 product_of = eqx.filter_jit(triangular_product)
+solution_of = eqx.filter_jit(triangular_solution)
 
 
 def values(z, inputs):
@@ -69,6 +71,17 @@ def test_triangular_product_is_the_product(count):
     data = Padded(count)
     got = product_of(jnp.asarray(data.lower), jnp.asarray(data.v), data.count)
     np.testing.assert_allclose(got, data.lower @ data.v, atol=1e-13)
+
+
+@pytest.mark.parametrize("columns", [None, 3])
+@pytest.mark.parametrize("count", COUNTS)
+def test_triangular_solution_is_the_solution(count, columns):
+    """To 1e-12, of one right side or several, with rows of the identity for padding."""
+    data, known = Padded(count), np.arange(CAPACITY) < count
+    lower = np.where(known[:, None] & known[None], np.tril(data.lower) / CAPACITY, 0) + np.eye(CAPACITY)
+    v = data.v if columns is None else np.outer(data.v, np.arange(1.0, columns + 1))
+    got = solution_of(jnp.asarray(lower), jnp.asarray(v), data.count)
+    np.testing.assert_allclose(got, np.linalg.solve(lower, v), atol=1e-12)
 
 
 @pytest.mark.parametrize("count", COUNTS)

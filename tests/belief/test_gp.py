@@ -315,7 +315,7 @@ def test_a_kernel_need_not_be_finite_where_there_are_no_data():
 
 def test_a_repeated_episode_with_hardly_any_noise_is_accepted():
     data = transitions(25)
-    belief = GPBelief.create(dataclasses.replace(PRIOR, noise=1e-8), 3, 200, 2).update(data, KEY)
+    belief = GPBelief.create(dataclasses.replace(PRIOR, noise=1e-6), 3, 200, 2).update(data, KEY)
     after = belief.update(data, KEY)
     assert np.all(np.isfinite(after.groups[0].posterior.factor))
     assert 0 <= after.groups[0].posterior.jitter <= 1e-6

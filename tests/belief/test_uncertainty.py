@@ -8,7 +8,7 @@ import pytest
 
 from sbsrl.belief.centres import SHARE, Centres, LowRankVariance
 from sbsrl.belief.gp import GPBelief
-from sbsrl.belief.posterior import Posterior
+from sbsrl.belief.posterior import Moments, Posterior, Variance
 from sbsrl.belief.settings import GPSettings
 from sbsrl.belief.uncertainty import Deviation, Information, largest_uncertainty
 from sbsrl.kernels import Linear, Matern, SquaredExponential
@@ -65,7 +65,18 @@ def separate():
     return both(tuple(parts), noise)
 
 
-@pytest.mark.parametrize(("name", "second", "noise"), [("shared", 0, [0.05, 0.05]), ("separate", 1, [0.05, 0.3])])
+@pytest.fixture(scope="module")
+def solved():
+    """Of one kernel, solved for with all data, as where the noise is delicate."""
+    posterior = Posterior.empty(SquaredExponential(LENGTHS[0]), jnp.asarray(0.05), 64, 3, 1)
+    posterior = posterior.append(jnp.asarray(INPUTS), jnp.zeros((25, 1)))
+    return both((Variance(Moments.of(posterior, delicate=True)),), [0.05, 0.05])
+
+
+@pytest.mark.parametrize(
+    ("name", "second", "noise"),
+    [("shared", 0, [0.05, 0.05]), ("separate", 1, [0.05, 0.3]), ("solved", 0, [0.05, 0.05])],
+)
 def test_measures_are_those_of_the_textbook(name, second, noise, request):
     """Near, far from and at the data, to 1e-8: information is the sum over outputs of ln(1 + sigma^2 / sigma_w^2),
 
@@ -85,8 +96,10 @@ def test_answers_have_the_precision_of_the_question_and_lose_nothing_in_single(s
         np.testing.assert_allclose(single, double, rtol=1e-6)
 
 
-def test_gradients_are_finite_and_agree_at_and_away_from_data(shared):
+@pytest.mark.parametrize("name", ["shared", "solved"])
+def test_gradients_are_finite_and_agree_at_and_away_from_data(name, request):
     """Reverse and forward mode to 1e-9, central differences of 1e-5 to 1e-6; the value is that of `many`, to 1e-10."""
+    shared = request.getfixturevalue(name)
     together = many(shared, jnp.asarray(QUERIES))
     for row, z in enumerate(QUERIES):
         moved = [z + step * unit for step in (1e-5, -1e-5) for unit in np.eye(3)[:2]]

@@ -238,6 +238,8 @@ def test_samples_have_the_posterior_s_deviation_however_small_the_noise(noise):
     off = (np.asarray(drawn) - np.asarray(nominal(seen))) / deviation
     assert np.sqrt(np.mean(off**2)) == pytest.approx(1, abs=0.05)
     assert np.abs(off.mean(axis=0)).max() < 0.15
+    (variance,) = belief.uncertainty().variances
+    np.testing.assert_allclose(np.sqrt(variance(seen)), deviation, rtol=0.01)
 
 
 def circle(z):

@@ -110,7 +110,7 @@ def test_a_policy_expects_the_very_trajectory_that_its_plan_was_scored_by():
     x = jnp.asarray(start, jnp.float32)
     scores = Tracked(REGULATOR).score(unstable, Penalties(1000.0, 10.0), x, pool, jnp.ones(2, bool))
     np.testing.assert_allclose(scores.nominal, -np.sum(np.square(states[1:])), rtol=1e-5)
-    followed = Tracking.of(unstable, x, jnp.asarray(actions), REGULATOR)
+    followed = Tracking.of(unstable, unstable.starts[0], jnp.asarray(actions), REGULATOR)
     np.testing.assert_allclose(followed.states, states[:-1], atol=1e-5)
 
 

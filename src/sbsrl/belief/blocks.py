@@ -17,8 +17,18 @@ from jaxtyping import Array, Float
 from ..kernels.base import Kernel, Vectors
 from ..kernels.features import Inputs, columns
 from ..types import Index
+from . import cholesky
 
-__all__ = ["BLOCK", "kernel_vector", "padded_size", "sized", "triangular_product", "valid_rows", "weighted_sum"]
+__all__ = [
+    "BLOCK",
+    "kernel_vector",
+    "padded_size",
+    "sized",
+    "triangular_product",
+    "triangular_solution",
+    "valid_rows",
+    "weighted_sum",
+]
 
 Tree = TypeVar("Tree")
 
@@ -105,3 +115,13 @@ def triangular_product(lower: Float[Array, "n n"], v: Float[Array, "n *C"], coun
         return _fill(jnp.concatenate(strips), capacity)
 
     return _smallest(sizes(capacity), count, compute)
+
+
+def triangular_solution(lower: Float[Array, "n n"], v: Float[Array, "n *C"], count: Index) -> Float[Array, "n *C"]:
+    """L^-1 v for a lower triangular L and a v that is 0 from `count` on; so is the result."""
+    capacity, columns = v.shape[0], v.reshape(len(v), -1)
+
+    def compute(size: int) -> Float[Array, "n C"]:
+        return _fill(cholesky.whiten(lower[:size, :size], columns[:size]), capacity)
+
+    return _smallest(sizes(capacity), count, compute).reshape(v.shape)

@@ -47,16 +47,23 @@ def check_sizes(model: GPModel, dz: int) -> None:
             raise UserError(f"{kernel.describe()} does not take inputs (x, a) of {dz} numbers: {error}") from None
 
 
-LEAST_NOISE = 1e-6
-"""As a share of the scale: k(z, z) - sigma_n^2 has 16 digits, and sigma_n^2 near the data is less than the noise's."""
+FINEST = 1e-6
+"""The least noise, as a share of the scale or of the kernel's deviation.
+
+Near the data sigma_n is less than sigma_w, and what it is computed from, k(z, z) less what is explained or weights that
+are known up to sigma_w^2, has 16 digits.
+"""
 
 
 def check_noise(prior: GPPrior) -> None:
-    """Refuses noise so small that the deviation of the posterior near the data is lost in rounding."""
+    """Refuses noise so small that the deviation of the posterior near the data is lost in rounding.
+
+    Of a kernel without a bound nothing is known before there are data; it is taken to be of the size of the scale.
+    """
     share = smallest_noise(prior)
-    if share < LEAST_NOISE:
+    if share < FINEST:
         raise UserError(
-            f"the prior's noise is {share:g} of its scale (or of its kernel's deviation), and below {LEAST_NOISE:g} "
+            f"the prior's noise is {share:g} of its scale (or of its kernel's deviation), and below {FINEST:g} "
             "double precision cannot tell what is known near the data from what is not; use more noise: it also stands "
             "for what the model does not describe."
         )

@@ -27,9 +27,9 @@ at 1e-5 nothing is left of them."""
 
 
 def smallest_noise(prior: GPPrior) -> float:
-    """As a share of the scale, or of the kernel's deviation if that is larger."""
-    sizes = [math.sqrt(most) for kernel in prior.kernels if (most := kernel.supremum()) < math.inf]
-    return float(np.min(prior.noise)) / max([1.0, *sizes])
+    """The least of all outputs, as a share of its scale, or of its kernel's deviation if that has a bound above 1."""
+    sizes = [math.sqrt(most) if (most := kernel.supremum()) < math.inf else 1.0 for kernel in prior.kernels]
+    return float(np.min(np.asarray(prior.noise) / np.maximum(1.0, sizes)))
 
 
 class GPModel(eqx.Module):

@@ -18,7 +18,7 @@ from ..kernels.base import Kernel, Vectors, gram
 from ..kernels.features import Inputs, columns
 from ..types import Index, Scalar
 from . import cholesky
-from .blocks import kernel_vector, triangular_product, valid_rows
+from .blocks import kernel_vector, triangular_product, triangular_solution, valid_rows
 
 __all__ = ["Moments", "Posterior", "Variance", "padded_gram", "root"]
 
@@ -187,9 +187,8 @@ class Moments(eqx.Module):
     def _whiten(self, z: Inputs) -> Float[Array, "n *C"]:
         """v = L^-1 k(z)."""
         k = kernel_vector(self.kernel, z, self.rows, self.lower.shape[0], self.count)
-        if not self.delicate:
-            return triangular_product(self.lower, k, self.count)
-        return cholesky.whiten(self.lower, k.reshape(len(k), -1)).reshape(k.shape)
+        whiten = triangular_solution if self.delicate else triangular_product
+        return whiten(self.lower, k, self.count)
 
 
 class Variance(eqx.Module):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
@@ -18,6 +17,7 @@ from ..kernels import FeatureMap
 from ..kernels.base import cast
 from ..kernels.features import Inputs
 from ..types import Index, Scalar
+from . import cholesky
 from .pathwise import WeightedFeatures
 from .posterior import root
 from .truncation import Interval
@@ -88,7 +88,7 @@ class Weights(eqx.Module):
         features = jnp.where(valid[None, :] > 0, self.phi(inputs.T) / self.noise, 0)
         precision = self.precision + features @ features.T
         moment = self.moment + targets.T @ features.T / self.noise
-        inverse = solve_triangular(jnp.linalg.cholesky(precision), jnp.eye(len(precision), dtype=EXACT), lower=True)
+        inverse = cholesky.inverse(jnp.linalg.cholesky(precision))
         put = lambda past, new: jax.lax.dynamic_update_index_in_dim(past, new, self.now + 1, 0)  # noqa: E731
         return Weights(
             phi=self.phi,
@@ -117,7 +117,7 @@ class Weights(eqx.Module):
     def before_and_since(self, update: Index) -> tuple["Posed", "Posed"]:
         """What the data up to this update say alone, and what those after it do."""
         eye = jnp.eye(len(self.precision), dtype=EXACT)
-        root = solve_triangular(self.inverse[update], eye, lower=True)
+        root = cholesky.inverse(self.inverse[update])
         before = root @ root.T
         since = self.precision - before + eye
         moment = self.mean[update] @ before

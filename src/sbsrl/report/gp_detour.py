@@ -80,7 +80,7 @@ def _explain(comparison: Comparison) -> str:
 
 
 def _expectations(comparison: Comparison) -> Iterator[Expectation]:
-    """Exploration as a constraint pays once and stops; nothing at all never finds out; phases and bonuses pay more."""
+    """A constraint pays once and stops; without one nothing is found out; all else pays more, or too little."""
     ours, greedy, three, five, *others = arms()
     bonuses, (little, much) = others[: len(BONUSES)], others[len(BONUSES) :]
     for arm in arms():

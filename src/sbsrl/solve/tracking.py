@@ -178,9 +178,11 @@ def _double(problem: Problem, x: State, actions: Candidates) -> tuple[Problem, S
     """What nominal trajectories are computed from, in double precision.
 
     An episode without feedback amplifies rounding: in single precision two programs disagree whether a pendulum that
-    stands falls before the end, and a policy would follow another trajectory than the one its plan was chosen for.
+    stands falls before the end, and a policy would follow another trajectory than the one its plan was chosen for. The
+    state is rounded to the precision of planning first, as the search has it.
     """
-    return replace(problem, nominal=cast(problem.nominal, EXACT)), x.astype(EXACT), actions.astype(EXACT)
+    nominal = cast(problem.nominal, EXACT)
+    return replace(problem, nominal=nominal), x.astype(PLAN).astype(EXACT), actions.astype(EXACT)
 
 
 def _single(found: tuple[Float[Array, " C"], Trajectories]) -> tuple[Float[Array, " C"], Trajectories]:
