@@ -317,5 +317,5 @@ def _draw_risks(axes: Axes, study: Study) -> None:
     axes.set_xticks(range(len(RISKS)), [f"risk {risk:g}" for risk in RISKS])
     axes.set_ylabel("probability")
     axes.set_yscale("symlog", linthresh=0.01)
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=8)
+    axes.set_ylim(0, 1)
+    axes.legend(frameon=False, fontsize=8, loc="upper right")  # above all that is small
