@@ -42,7 +42,7 @@ bench: env
 	taskset -c 0 $(BIN)/python benchmarks/before.py
 
 evidence: env
-	set -e; for figure in gp-safety gp-exploration gp-detour gp-ablation gp-margins gp-choices; do $(BIN)/sbsrl reproduce $$figure; done
+	set -e; for figure in gp-safety gp-exploration gp-detour gp-ablation gp-margins gp-choices gp-risk; do $(BIN)/sbsrl reproduce $$figure; done
 
 deep: env
 	set -e; for figure in flagship deep-mean deep-baselines deep-bodies deep-monitor car deep-calibration; do $(BIN)/sbsrl reproduce $$figure; done
