@@ -146,7 +146,7 @@ def root(variance: Float[Array, "..."]) -> Float[Array, "..."]:
 class Moments(eqx.Module):
     """mu_n and sigma_n^2 of a posterior, exactly, at a cost of count^2 / 2 per query; also of earlier episodes.
 
-    Products with L^-1 take a third of the time that solving with L does, but their rounding grows as 1 / sigma_w^2:
+    Products with L^-1 take about half the time that solving with L does, but their rounding grows as 1 / sigma_w^2:
     where the noise is `delicate`, v is solved for.
     """
 
